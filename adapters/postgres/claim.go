@@ -1,0 +1,190 @@
+package postgres
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"waybill/domain"
+	"waybill/events"
+	"waybill/projections"
+)
+
+var (
+	//go:embed sql/select_due.sql
+	selectDue string
+	//go:embed sql/take_claims.sql
+	takeClaims string
+	//go:embed sql/insert_claim.sql
+	insertClaim string
+	//go:embed sql/delete_claim.sql
+	deleteClaim string
+)
+
+// due is a locked due delivery as the claim's first statement returns it.
+type due struct {
+	projections.Assignment
+	tid   pgtype.TID
+	fault error // its endpoint's target does not open: it stays where it is
+}
+
+// Claim takes due deliveries of the endpoints given, at most as many of each and in
+// all as asked, and gives them one token and one lease, which begins at the
+// database's present time. Deliveries that others hold are passed over, not waited
+// for; so are those of endpoints that are not active.
+func (l *Ledger) Claim(ctx context.Context, r projections.ClaimRequest) (projections.Batch, error) {
+	var b projections.Batch
+	err := l.transact(ctx, func(tx pgx.Tx) error {
+		b = projections.Batch{}
+		list, now, err := l.lockDue(ctx, tx, r)
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		b = projections.Batch{Token: NewID(now), Now: now, LeaseUntil: now.After(r.Lease)}
+		return l.take(ctx, tx, r.Worker, list, &b)
+	})
+	if err != nil {
+		return projections.Batch{}, fmt.Errorf("claim: %w", refusal(err))
+	}
+	return b, nil
+}
+
+func (l *Ledger) lockDue(ctx context.Context, tx pgx.Tx, r projections.ClaimRequest) ([]due, domain.Instant, error) {
+	known := l.routes.of(r.From)
+	a := quotaArgs(r.From, known)
+	a["batch"] = r.Batch
+	rows, err := tx.Query(ctx, l.Schema.SQL(selectDue), a)
+	if err != nil {
+		return nil, domain.Instant{}, err
+	}
+	var list []due
+	var now time.Time
+	list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (due, error) { return l.scanDue(row, known, &now) })
+	if len(list) > 0 {
+		l.clock.observe(now)
+	}
+	return list, domain.At(now), err
+}
+
+func quotaArgs(from []projections.ClaimQuota, known map[uuid.UUID]*projections.Route) args {
+	n := len(from)
+	ids, since, quotas, versions := make([]uuid.UUID, n), make([]any, n), make([]int, n), make([]int, n)
+	for i, q := range from {
+		ids[i], quotas[i] = q.EndpointID, q.Limit
+		if k := known[q.EndpointID]; k != nil {
+			versions[i] = k.Version
+		}
+		since[i] = pgtype.Timestamptz{Time: q.Since.Time, Valid: true}
+		if q.Since.IsZero() {
+			since[i] = pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
+		}
+	}
+	return args{"endpoints": ids, "since": since, "quotas": quotas, "known": versions}
+}
+
+func (l *Ledger) scanDue(row pgx.CollectableRow, known map[uuid.UUID]*projections.Route, now *time.Time) (due, error) {
+	var d due
+	var version int
+	var policy, sealed []byte
+	targets, finish := projections.DeliveryTargets(&d.Delivery)
+	targets = append(targets, &d.tid, &d.ContentType, &d.Payload, &d.TraceParent, &version, &policy, &sealed, now)
+	if err := row.Scan(targets...); err != nil {
+		return d, err
+	}
+	finish()
+	id := d.Delivery.EndpointID
+	if d.Endpoint = known[id]; d.Endpoint == nil || d.Endpoint.Version != version {
+		d.Endpoint, d.fault = l.route(id, version, policy, sealed)
+		known[id] = d.Endpoint
+	}
+	return d, nil
+}
+
+// take decides, appends, changes the rows and writes the claim, in one round trip.
+func (l *Ledger) take(ctx context.Context, tx pgx.Tx, worker string, list []due, b *projections.Batch) error {
+	var t takenRows
+	by := domain.WorkerActor(worker)
+	order := domain.ClaimOrder{Token: b.Token, Worker: worker, LeaseUntil: b.LeaseUntil}
+	for _, d := range list {
+		if d.fault != nil {
+			b.Faults = append(b.Faults, d.fault)
+			continue
+		}
+		facts, err := d.Delivery.TakeClaim(order, domain.StatusActive, d.Endpoint.Policy, b.Now)
+		if err != nil {
+			continue // the estimate says due, the row says no: it stays as it is
+		}
+		change, err := d.Delivery.AdvanceTraced(by, d.TraceParent, b.Now, facts...)
+		if err != nil {
+			return err
+		}
+		t.add(d.tid, change)
+		if d.Delivery = change.After; d.Delivery.State == domain.StateProcessing {
+			b.Taken = append(b.Taken, d.Assignment)
+		} else {
+			b.Ended = append(b.Ended, d.Delivery)
+		}
+	}
+	return l.writeClaim(ctx, tx, worker, t, b)
+}
+
+func (l *Ledger) writeClaim(ctx context.Context, tx pgx.Tx, worker string, t takenRows, b *projections.Batch) error {
+	if len(t.records) == 0 {
+		return nil
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(l.Schema.SQL(insertEvents), eventArgs(t.records))
+	batch.Queue(l.Schema.SQL(takeClaims), t.args())
+	if ids := t.claimed; len(ids) > 0 {
+		batch.Queue(l.Schema.SQL(insertClaim), args{
+			"token": b.Token, "worker": worker, "lease_until": b.LeaseUntil.Time, "delivery_ids": ids,
+		})
+	}
+	return tx.SendBatch(ctx, batch).Close()
+}
+
+// takenRows are the rows that a claim changes.
+type takenRows struct {
+	tids    []pgtype.TID
+	rows    []projections.Delivery
+	records []events.Record
+	claimed []uuid.UUID
+}
+
+func (t *takenRows) add(tid pgtype.TID, c projections.DeliveryChange) {
+	t.tids, t.rows = append(t.tids, tid), append(t.rows, c.After)
+	t.records = append(t.records, c.Records...)
+	if c.After.State == domain.StateProcessing {
+		t.claimed = append(t.claimed, c.After.ID)
+	}
+}
+
+func (t *takenRows) args() args {
+	n := len(t.rows)
+	states, reasons, tokens := make([]string, n), make([]*string, n), make([]*uuid.UUID, n)
+	versions, attempts, cycle := make([]int, n), make([]int, n), make([]int, n)
+	updated, heads := make([]time.Time, n), make([][]byte, n)
+	for i := range t.rows {
+		d := &t.rows[i]
+		states[i], reasons[i], tokens[i] = string(d.State), orNil(string(d.FailureReason)), orNil(d.Claim.Token)
+		versions[i], attempts[i], cycle[i] = d.Version, d.Attempts, d.CycleAttempts
+		updated[i], heads[i] = d.UpdatedAt.Time, d.Head[:]
+	}
+	return args{
+		"tids": t.tids, "states": states, "versions": versions, "attempts": attempts, "cycle_attempts": cycle,
+		"tokens": tokens, "reasons": reasons, "updated": updated, "heads": heads,
+	}
+}
+
+// EndClaim removes a claim none of whose deliveries is processing under it any more.
+func (l *Ledger) EndClaim(ctx context.Context, token uuid.UUID) error {
+	if _, err := l.pool.Exec(ctx, l.Schema.SQL(deleteClaim), args{"token": token}); err != nil {
+		return fmt.Errorf("end claim: %w", err)
+	}
+	return nil
+}

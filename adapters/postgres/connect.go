@@ -1,0 +1,96 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"waybill/projections"
+)
+
+// Limits of what a connection of the product may do, so that nothing of ours holds
+// a lock or the horizon for long.
+const (
+	statementTimeout = 30 * time.Second
+	idleInTxTimeout  = 15 * time.Second
+	lockTimeout      = 5 * time.Second
+)
+
+// ConnectOptions is how a pool is opened.
+type ConnectOptions struct {
+	MaxConns int32  // at most this many connections; 0: as the URL or pgx says
+	Name     string // application_name; empty: waybill
+}
+
+// Connect opens a pool whose connections all have time limits, speak UTC and plan
+// for the arguments at hand (a plan cached while tables are empty costs tenfold
+// until statistics arrive).
+func Connect(ctx context.Context, databaseURL string, o ConnectOptions) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(databaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("database URL: %w", err)
+	}
+	if o.MaxConns > 0 {
+		cfg.MaxConns = o.MaxConns
+	}
+	p := cfg.ConnConfig.RuntimeParams
+	p["statement_timeout"] = millis(statementTimeout)
+	p["idle_in_transaction_session_timeout"] = millis(idleInTxTimeout)
+	p["lock_timeout"] = millis(lockTimeout)
+	p["plan_cache_mode"] = "force_custom_plan"
+	p["timezone"] = "UTC"
+	if p["application_name"] = o.Name; o.Name == "" {
+		p["application_name"] = "waybill"
+	}
+	if cfg.ConnConfig.ConnectTimeout == 0 {
+		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("open the database: %w", err)
+	}
+	return pool, nil
+}
+
+func millis(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }
+
+// Vault seals what must not lie in the database in the clear. The context is bound
+// to the sealed bytes: they open under the same one only.
+type Vault interface {
+	Seal(plain, context []byte) ([]byte, error)
+	Open(sealed, context []byte) ([]byte, error)
+}
+
+// Config is what a Ledger works with.
+type Config struct {
+	Schema projections.Schema // empty: waybill
+	Vault  Vault
+}
+
+// Ledger writes and reads one ledger. It is safe for concurrent use.
+type Ledger struct {
+	projections.Reader
+	pool   *pgxpool.Pool
+	vault  Vault
+	clock  *Clock
+	routes *routes
+}
+
+// Open returns the ledger that lives in the pool's database. It does not connect.
+func Open(pool *pgxpool.Pool, c Config) *Ledger {
+	if c.Schema == "" {
+		c.Schema = projections.DefaultSchema
+	}
+	return &Ledger{
+		Reader: projections.Reader{DB: pool, Schema: c.Schema},
+		pool:   pool, vault: c.Vault, clock: NewClock(pool), routes: newRoutes(),
+	}
+}
+
+// Clock returns the ledger's estimate of the database's clock.
+func (l *Ledger) Clock() *Clock { return l.clock }
+
+// Ping says whether the database answers.
+func (l *Ledger) Ping(ctx context.Context) error { return l.pool.Ping(ctx) }

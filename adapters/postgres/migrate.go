@@ -1,0 +1,192 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	_ "github.com/jackc/pgx/v5/stdlib" // database/sql, which goose speaks
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
+	"github.com/pressly/goose/v3/lock"
+
+	"waybill/domain"
+	"waybill/migrations"
+	"waybill/projections"
+)
+
+//go:embed sql/get_schema_version.sql
+var getSchemaVersion string
+
+// partitionsAhead is how many months of partitions are made beyond the present one.
+const partitionsAhead = 3
+
+// MigrateOptions is what a migration makes.
+type MigrateOptions struct {
+	Schema  projections.Schema // empty: waybill
+	AppRole string             // granted what the application needs and no more; empty: nobody
+}
+
+// Migrate brings a database's schema up to what this program knows, as the role that
+// the URL names, which then owns it. It may run from many processes at once: one
+// works, the others wait.
+func Migrate(ctx context.Context, databaseURL string, o MigrateOptions) error {
+	if o.Schema == "" {
+		o.Schema = projections.DefaultSchema
+	}
+	if err := o.Schema.Check(); err != nil {
+		return domain.ErrInvalidRequest.With(err.Error())
+	}
+	db, err := sql.Open("pgx", databaseURL)
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	defer func() { _ = db.Close() }()
+	if err := prepare(ctx, db, o.Schema); err != nil {
+		return err
+	}
+	if err := up(ctx, db, o.Schema); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	return finish(ctx, db, o)
+}
+
+// prepare refuses what cannot hold a ledger and makes the schema.
+func prepare(ctx context.Context, db *sql.DB, schema projections.Schema) error {
+	var encoding string
+	if err := db.QueryRowContext(ctx, "show server_encoding").Scan(&encoding); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	if encoding != "UTF8" {
+		return domain.ErrEncodingNotSupported.With("the database's encoding is " + encoding + "; create one with ENCODING 'UTF8'")
+	}
+	_, err := db.ExecContext(ctx, "create schema if not exists "+string(schema)) // a checked name
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == codeUnique { // another process was a moment faster
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("migrate: create schema: %w", err)
+	}
+	return nil
+}
+
+func up(ctx context.Context, db *sql.DB, schema projections.Schema) error {
+	steps, err := steps(schema)
+	if err != nil {
+		return err
+	}
+	locker, err := lock.NewPostgresSessionLocker()
+	if err != nil {
+		return err
+	}
+	store, err := database.NewStore(goose.DialectPostgres, string(schema)+".goose_db_version")
+	if err != nil {
+		return err
+	}
+	provider, err := goose.NewProvider("", db, nil, goose.WithStore(store), goose.WithSessionLocker(locker),
+		goose.WithGoMigrations(steps...), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		return err
+	}
+	_, err = provider.Up(ctx)
+	return err
+}
+
+// steps are the embedded files as goose takes them, each in its own transaction and
+// in the schema asked for.
+func steps(schema projections.Schema) ([]*goose.Migration, error) {
+	files, err := fs.Glob(migrations.FS, "*.sql")
+	if err != nil {
+		return nil, err
+	}
+	var list []*goose.Migration
+	for _, name := range files {
+		text, err := fs.ReadFile(migrations.FS, name)
+		if err != nil {
+			return nil, err
+		}
+		version, err := number(name)
+		if err != nil {
+			return nil, err
+		}
+		run := func(ctx context.Context, tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, schema.SQL(string(text)))
+			return err
+		}
+		list = append(list, goose.NewGoMigration(version, &goose.GoFunc{RunTx: run}, nil))
+	}
+	return list, nil
+}
+
+func number(name string) (int64, error) {
+	digits, _, _ := strings.Cut(name, "_")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("migration %s: a name is NNNN_name.sql", name)
+	}
+	return n, nil
+}
+
+// finish makes partitions and grants, which have to be looked after each time.
+func finish(ctx context.Context, db *sql.DB, o MigrateOptions) error {
+	if _, err := db.ExecContext(ctx, o.Schema.SQL("select waybill.make_partitions($1)"), partitionsAhead); err != nil {
+		return fmt.Errorf("migrate: make partitions: %w", err)
+	}
+	if o.AppRole == "" {
+		return nil
+	}
+	if _, err := db.ExecContext(ctx, o.Schema.SQL("call waybill.grant_app($1)"), o.AppRole); err != nil {
+		return fmt.Errorf("migrate: grant to %s: %w", o.AppRole, err)
+	}
+	return nil
+}
+
+// CheckSchema refuses a database whose schema is not the one that this program
+// knows: not migrated, older, or newer.
+func (l *Ledger) CheckSchema(ctx context.Context) error {
+	var version int64
+	err := l.pool.QueryRow(ctx, l.Schema.SQL(getSchemaVersion)).Scan(&version)
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && (pg.Code == codeUndefinedTable || pg.Code == codeUndefinedSchema) || errors.Is(err, pgx.ErrNoRows) {
+		return domain.ErrSchemaUnknown.With("the schema " + string(l.Schema) + " holds no ledger; run: waybill migrate")
+	}
+	if err != nil {
+		return fmt.Errorf("check the schema: %w", err)
+	}
+	known, err := latest()
+	switch {
+	case err != nil:
+		return err
+	case version < known:
+		return domain.ErrSchemaUnknown.With(fmt.Sprintf("the schema is at version %d, this program needs %d; run: waybill migrate", version, known))
+	case version > known:
+		return domain.ErrSchemaUnknown.With(fmt.Sprintf("the schema is at version %d, this program knows %d; run a newer waybill", version, known))
+	}
+	return nil
+}
+
+func latest() (int64, error) {
+	list, err := steps(projections.DefaultSchema)
+	if err != nil {
+		return 0, err
+	}
+	return list[len(list)-1].Version, nil
+}
+
+// MakePartitions makes the log's coming months where they are missing and returns
+// how many it made.
+func (l *Ledger) MakePartitions(ctx context.Context) (made int, err error) {
+	err = l.pool.QueryRow(ctx, l.Schema.SQL("select waybill.make_partitions($1)"), partitionsAhead).Scan(&made)
+	if err != nil {
+		return 0, fmt.Errorf("make partitions: %w", err)
+	}
+	return made, nil
+}

@@ -1,0 +1,183 @@
+package postgres
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"waybill/domain"
+	"waybill/projections"
+)
+
+var (
+	//go:embed sql/lock_expired_claims.sql
+	lockExpiredClaims string
+	//go:embed sql/select_processing.sql
+	selectProcessing string
+	//go:embed sql/adopt_orphans.sql
+	adoptOrphans string
+	//go:embed sql/select_gone.sql
+	selectGone string
+)
+
+// recovery is the part of the product that ends run-out claims.
+var recovery = domain.SystemActor("recovery")
+
+// recoverClaims is how many run-out claims one transaction ends.
+const recoverClaims = 20
+
+type expiredClaim struct {
+	token uuid.UUID
+	ids   []uuid.UUID
+}
+
+// Recover ends claims whose lease has run out: each of their deliveries that still
+// is processing under the token is in doubt, and its endpoint's policy says what
+// follows. Returns the deliveries that it ended a claim of; none means that there is
+// nothing more to recover now.
+func (l *Ledger) Recover(ctx context.Context) (ended []projections.Delivery, err error) {
+	err = l.transact(ctx, func(tx pgx.Tx) error {
+		ended = nil
+		claims, now, err := l.lockExpired(ctx, tx)
+		if err != nil {
+			return err
+		}
+		for _, c := range claims {
+			list, err := l.expire(ctx, tx, c, now)
+			if err != nil {
+				return err
+			}
+			ended = append(ended, list...)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("recover: %w", refusal(err))
+	}
+	return ended, nil
+}
+
+func (l *Ledger) lockExpired(ctx context.Context, tx pgx.Tx) (claims []expiredClaim, now time.Time, err error) {
+	rows, err := tx.Query(ctx, l.Schema.SQL(lockExpiredClaims), args{"limit": recoverClaims})
+	if err != nil {
+		return nil, now, err
+	}
+	claims, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c expiredClaim, err error) {
+		return c, row.Scan(&c.token, &c.ids, &now)
+	})
+	return claims, now, err
+}
+
+// expire ends one claim. Its rows are locked before they are decided on: a claim
+// whose row goes leaves none behind.
+func (l *Ledger) expire(ctx context.Context, tx pgx.Tx, c expiredClaim, now time.Time) ([]projections.Delivery, error) {
+	rows, err := tx.Query(ctx, l.Schema.SQL(selectProcessing), args{"ids": c.ids, "token": c.token})
+	if err != nil {
+		return nil, err
+	}
+	var changes []projections.DeliveryChange
+	_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (struct{}, error) {
+		d, policy, err := scanWithPolicy(row)
+		if err != nil {
+			return struct{}{}, err
+		}
+		facts, err := d.Expire(c.token, domain.Retry{Policy: policy, From: domain.At(now), Random: rand.Float64()})
+		if err != nil {
+			return struct{}{}, err
+		}
+		change, err := d.Advance(recovery, domain.At(now), facts...)
+		changes = append(changes, change)
+		return struct{}{}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	stale, err := l.appendIn(ctx, tx, changes)
+	if err != nil || len(stale) > 0 {
+		return nil, errors.Join(err, staleUnderLock(stale))
+	}
+	if _, err := tx.Exec(ctx, l.Schema.SQL(deleteClaim), args{"token": c.token}); err != nil {
+		return nil, err
+	}
+	return after(changes), nil
+}
+
+func scanWithPolicy(row pgx.CollectableRow) (d projections.Delivery, p domain.Policy, err error) {
+	var policy []byte
+	targets, finish := projections.DeliveryTargets(&d)
+	if err = row.Scan(append(targets, &policy)...); err != nil {
+		return d, p, err
+	}
+	finish()
+	return d, p, json.Unmarshal(policy, &p)
+}
+
+// AdoptOrphans makes recovery see deliveries that are processing under a token that
+// no claim has, as after a restore. It reads the whole table.
+func (l *Ledger) AdoptOrphans(ctx context.Context) (claims int, err error) {
+	tag, err := l.pool.Exec(ctx, l.Schema.SQL(adoptOrphans))
+	if err != nil {
+		return 0, fmt.Errorf("adopt orphans: %w", err)
+	}
+	return int(tag.RowsAffected()), nil
+}
+
+// endGoneBatch is how many waiting deliveries of archived endpoints end at a time.
+const endGoneBatch = 500
+
+// EndGone gives up deliveries that wait at archived endpoints, and returns how many;
+// none means that there is nothing more to end now.
+func (l *Ledger) EndGone(ctx context.Context) (int, error) {
+	now, err := l.clock.Now(ctx)
+	if err != nil {
+		return 0, err
+	}
+	rows, err := l.pool.Query(ctx, l.Schema.SQL(selectGone), args{"limit": endGoneBatch})
+	if err != nil {
+		return 0, fmt.Errorf("end what waits at archived endpoints: %w", err)
+	}
+	var changes []projections.DeliveryChange
+	_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (struct{}, error) {
+		var d projections.Delivery
+		targets, finish := projections.DeliveryTargets(&d)
+		if err := row.Scan(targets...); err != nil {
+			return struct{}{}, err
+		}
+		finish()
+		facts, err := d.TakeClaim(domain.ClaimOrder{}, domain.StatusArchived, domain.Policy{}, now)
+		if err != nil {
+			return struct{}{}, err
+		}
+		change, err := d.Advance(recovery, now, facts...)
+		changes = append(changes, change)
+		return struct{}{}, err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("end what waits at archived endpoints: %w", err)
+	}
+	stale, err := l.Append(ctx, changes)
+	return len(changes) - len(stale), err
+}
+
+// staleUnderLock is a fault that cannot happen: what is locked does not move.
+func staleUnderLock(stale []uuid.UUID) error {
+	if len(stale) == 0 {
+		return nil
+	}
+	return fmt.Errorf("deliveries %v moved although they were locked", stale)
+}
+
+func after(changes []projections.DeliveryChange) []projections.Delivery {
+	list := make([]projections.Delivery, len(changes))
+	for i, c := range changes {
+		list[i] = c.After
+	}
+	return list
+}

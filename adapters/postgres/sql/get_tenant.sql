@@ -1,0 +1,2 @@
+-- One tenant.
+select name, id, created_at from waybill.tenants where name = @name

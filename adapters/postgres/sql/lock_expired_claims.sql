@@ -1,0 +1,7 @@
+-- Locks claims whose lease has run out, passing over those that another recovers.
+select token, delivery_ids, now()
+from waybill.claims
+where lease_until < now()
+order by lease_until
+limit @limit
+for update skip locked

@@ -1,0 +1,71 @@
+package domain
+
+import "github.com/google/uuid"
+
+// Scope is what an API key may do.
+type Scope string
+
+// The scopes. Each route needs exactly one.
+const (
+	ScopeSubmit  Scope = "submit"  // hand in messages
+	ScopeRead    Scope = "read"    // read deliveries, histories and endpoints
+	ScopeOperate Scope = "operate" // replay, cancel, resolve
+	ScopeAdmin   Scope = "admin"   // configure endpoints
+	ScopeAudit   Scope = "audit"   // read payloads, export, prove
+	ScopeClaim   Scope = "claim"   // work for remote endpoints
+)
+
+// Scopes lists every scope.
+var Scopes = []Scope{ScopeSubmit, ScopeRead, ScopeOperate, ScopeAdmin, ScopeAudit, ScopeClaim}
+
+// CheckScopes refuses an empty list and unknown scopes.
+func CheckScopes(scopes []Scope) error {
+	if len(scopes) == 0 {
+		return ErrInvalidRequest.With("a key needs at least one scope: submit, read, operate, admin, audit or claim")
+	}
+	for _, s := range scopes {
+		if !has(Scopes, s) {
+			return ErrInvalidRequest.With("scopes are submit, read, operate, admin, audit and claim")
+		}
+	}
+	return nil
+}
+
+func has(list []Scope, s Scope) bool {
+	for _, v := range list {
+		if v == s {
+			return true
+		}
+	}
+	return false
+}
+
+// TenantCreated: a tenant came to be. In the system tenant's stream.
+type TenantCreated struct {
+	Name string `json:"name"`
+}
+
+// KeyCreated: an API key was issued. The key itself is nowhere but with its holder.
+type KeyCreated struct {
+	KeyID  uuid.UUID `json:"key_id"`
+	Name   string    `json:"name"`
+	Scopes []Scope   `json:"scopes"`
+}
+
+// KeyRevoked: an API key opens nothing any more.
+type KeyRevoked struct {
+	KeyID uuid.UUID `json:"key_id"`
+}
+
+// PayloadRead: somebody was given a payload's bytes.
+type PayloadRead struct {
+	DeliveryID uuid.UUID `json:"delivery_id"`
+	MessageID  uuid.UUID `json:"message_id"`
+	From       string    `json:"from"` // network address, or "command line"
+	OnBehalfOf string    `json:"on_behalf_of,omitempty"`
+}
+
+func (TenantCreated) fact() {}
+func (KeyCreated) fact()    {}
+func (KeyRevoked) fact()    {}
+func (PayloadRead) fact()   {}

@@ -1,0 +1,96 @@
+package domain
+
+import (
+	"math"
+	"time"
+)
+
+// OnUnknown says what follows an attempt whose outcome nobody can know.
+type OnUnknown string
+
+// The answers to an unknown outcome.
+const (
+	RetryUnknown OnUnknown = "retry" // try again; the receiver dedupes on webhook-id
+	HoldUnknown  OnUnknown = "hold"  // hold the delivery for a person
+)
+
+// Ordering says how deliveries with one ordering key follow each other.
+type Ordering string
+
+// OrderingNone is the only ordering that is built so far.
+const OrderingNone Ordering = "none"
+
+// Policy is how an endpoint's deliveries are made. It is always complete: what a
+// caller leaves out has the default of [DefaultPolicy]. In an event, header
+// values are replaced by keyed fingerprints.
+type Policy struct {
+	Timeout           Duration          `json:"timeout"`
+	Retries           Retries           `json:"retries"`
+	Jitter            float64           `json:"jitter"`
+	MaxInFlight       *int              `json:"max_in_flight"`
+	RatePerSecond     *float64          `json:"rate_per_second"`
+	SubmitRate        *string           `json:"submit_rate"`
+	OnUnknown         OnUnknown         `json:"on_unknown_outcome"`
+	Ordering          Ordering          `json:"ordering"`
+	Headers           map[string]string `json:"headers"`
+	IdempotencyHeader *string           `json:"idempotency_header"`
+	ExpireAfter       *Duration         `json:"expire_after"`
+	DisableAfter      *Duration         `json:"disable_after"`
+}
+
+// DefaultPolicy is what holds where a caller says nothing.
+func DefaultPolicy() Policy {
+	return Policy{
+		Timeout: Duration(15 * time.Second), Retries: DefaultRetries(), Jitter: 0.1,
+		OnUnknown: RetryUnknown, Ordering: OrderingNone, Headers: map[string]string{},
+	}
+}
+
+// MaxAttempts is how many attempts a cycle has.
+func (p Policy) MaxAttempts() int { return p.Retries.Max() }
+
+// Bounds of a policy's timeout.
+const (
+	MinTimeout = 100 * time.Millisecond
+	MaxTimeout = 30 * time.Second
+)
+
+// Check refuses what is out of range, and what is not built yet: nothing is
+// stored without effect.
+func (p Policy) Check() error {
+	if err := p.unsupported(); err != nil {
+		return err
+	}
+	t := time.Duration(p.Timeout)
+	switch {
+	case t < MinTimeout || t > MaxTimeout:
+		return ErrInvalidRequest.With("policy.timeout is 100ms to 30s")
+	case math.IsNaN(p.Jitter) || p.Jitter < 0 || p.Jitter > 1:
+		return ErrInvalidRequest.With("policy.jitter is 0 to 1")
+	case p.MaxInFlight != nil && (*p.MaxInFlight < 1 || *p.MaxInFlight > 100_000):
+		return ErrInvalidRequest.With("policy.max_in_flight is 1 to 100000, or null")
+	case p.OnUnknown != RetryUnknown && p.OnUnknown != HoldUnknown:
+		return ErrInvalidRequest.With("policy.on_unknown_outcome is retry or hold")
+	case p.IdempotencyHeader != nil && *p.IdempotencyHeader != "Idempotency-Key":
+		return ErrInvalidRequest.With("policy.idempotency_header is Idempotency-Key, or null")
+	}
+	return p.Retries.check()
+}
+
+func (p Policy) unsupported() error {
+	for _, u := range []struct {
+		name string
+		set  bool
+	}{
+		{"ordering other than none", p.Ordering != OrderingNone},
+		{"rate_per_second", p.RatePerSecond != nil},
+		{"submit_rate", p.SubmitRate != nil},
+		{"expire_after", p.ExpireAfter != nil},
+		{"disable_after", p.DisableAfter != nil},
+	} {
+		if u.set {
+			return ErrUnsupportedPolicy.With("policy: " + u.name + " is not supported by this version; leave it out")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,239 @@
+package command
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	mathrand "math/rand/v2"
+
+	"github.com/google/uuid"
+
+	"waybill/domain"
+	"waybill/events"
+	"waybill/projections"
+)
+
+// RecordLedger is what recording results needs of the ledger.
+type RecordLedger interface {
+	Clock
+	Record(ctx context.Context, results []projections.ResultChange) (stale []uuid.UUID, err error)
+	Append(ctx context.Context, changes []projections.DeliveryChange) (stale []uuid.UUID, err error)
+	AppendLate(ctx context.Context, results []projections.ResultChange) (stale []uuid.UUID, err error)
+	Streams(ctx context.Context, kind events.Stream, ids []uuid.UUID) (map[uuid.UUID][]events.Record, error)
+}
+
+// Recorder writes down what became of claims.
+type Recorder struct{ Ledger RecordLedger }
+
+// Finished is a claim's result, ready to be recorded.
+type Finished struct {
+	Delivery        projections.Delivery // as the claim left it
+	Token           uuid.UUID
+	Policy          domain.Policy
+	EndpointVersion int
+	Result          domain.Result
+}
+
+// Recorded is what the ledger made of a result.
+type Recorded struct {
+	Attempt  domain.Attempted     // as recorded, now or by an earlier report of the same token
+	Delivery projections.Delivery // as it stands after
+	Repeated bool                 // the token had reported before; nothing was written
+	Err      error                // this result's refusal: nothing of it was written
+}
+
+// Record appends the results of claims, answered in the order given. It decides on
+// the state that each claim left and does not read first; only what comes back
+// stale is read and decided again, as a late result if its claim has ended. An
+// error means that some of it may not be recorded: reporting all of it again is
+// safe, since one token has one attempt.
+func (r Recorder) Record(ctx context.Context, by domain.Actor, list []Finished) ([]Recorded, error) {
+	at, err := r.Ledger.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	answers := make(map[uuid.UUID]Recorded, len(list))
+	changes := make([]projections.ResultChange, 0, len(list))
+	for _, f := range list {
+		report, exchange := f.report()
+		facts, err := f.Delivery.Record(report, f.retry(at))
+		if err != nil {
+			return nil, fmt.Errorf("record %s: %w", f.Delivery.ID, err)
+		}
+		change, err := f.Delivery.Advance(by, at, facts...)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, projections.ResultChange{DeliveryChange: change, Token: f.Token, Exchange: exchange})
+		answers[f.Delivery.ID] = Recorded{Attempt: facts[0].(domain.Attempted), Delivery: change.After}
+	}
+	stale, err := r.Ledger.Record(ctx, changes)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.late(ctx, by, pick(list, stale), answers); err != nil {
+		return nil, err
+	}
+	return inOrder(list, answers), nil
+}
+
+// late reads the streams of stale results, decides each anew and appends, until none
+// is stale any more.
+func (r Recorder) late(ctx context.Context, by domain.Actor, list []Finished, answers map[uuid.UUID]Recorded) error {
+	for range staleTries {
+		if len(list) == 0 {
+			return nil
+		}
+		streams, err := r.Ledger.Streams(ctx, events.DeliveryStream, idsOf(list))
+		if err != nil {
+			return err
+		}
+		at, err := r.Ledger.Now(ctx)
+		if err != nil {
+			return err
+		}
+		var changes []projections.ResultChange
+		for _, f := range list {
+			change, answer, err := f.decideAgain(by, streams[f.Delivery.ID], at)
+			if err != nil {
+				answer.Err = fmt.Errorf("record %s late: %w", f.Delivery.ID, err)
+			}
+			if answers[f.Delivery.ID] = answer; answer.Err == nil && !answer.Repeated {
+				changes = append(changes, change)
+			}
+		}
+		stale, err := r.Ledger.AppendLate(ctx, changes)
+		if err != nil {
+			return err
+		}
+		list = pick(list, stale)
+	}
+	return domain.ErrStale
+}
+
+// decideAgain judges a result by the stream as it is now. If the token still owns
+// the delivery (a superseded attempt had moved the version) it is no late result.
+func (f Finished) decideAgain(by domain.Actor, stream []events.Record, at domain.Instant) (projections.ResultChange, Recorded, error) {
+	d, claims, err := projections.FoldDelivery(stream)
+	if err != nil {
+		return projections.ResultChange{}, Recorded{}, err
+	}
+	report, exchange := f.report()
+	var facts []domain.Event
+	if d.Owns(f.Token) {
+		facts, err = d.Record(report, f.retry(at))
+	} else {
+		facts, err = d.RecordLate(claims, report, f.retry(at))
+	}
+	if err != nil {
+		return projections.ResultChange{}, Recorded{}, err
+	}
+	if len(facts) == 0 {
+		c, _ := claims.Find(f.Token)
+		return projections.ResultChange{}, Recorded{Attempt: *c.Report, Delivery: d, Repeated: true}, nil
+	}
+	change, err := d.Advance(by, at, facts...)
+	attempt := facts[0].(domain.Attempted)
+	if exchange != nil {
+		exchange.Attempt = attempt.Attempt
+	}
+	return projections.ResultChange{DeliveryChange: change, Token: f.Token, Exchange: exchange},
+		Recorded{Attempt: attempt, Delivery: change.After}, err
+}
+
+// Release gives back claims that provably never sent. Those that have ended
+// meanwhile are left as they are.
+func (r Recorder) Release(ctx context.Context, by domain.Actor, list []Finished, why string) error {
+	at, err := r.Ledger.Now(ctx)
+	if err != nil {
+		return err
+	}
+	for range staleTries {
+		var changes []projections.DeliveryChange
+		for _, f := range list {
+			facts, err := f.Delivery.Release(f.Token, why, at)
+			if err != nil {
+				continue
+			}
+			change, err := f.Delivery.Advance(by, at, facts...)
+			if err != nil {
+				return err
+			}
+			changes = append(changes, change)
+		}
+		stale, err := r.Ledger.Append(ctx, changes)
+		if err != nil || len(stale) == 0 {
+			return err
+		}
+		if list, err = r.reread(ctx, pick(list, stale)); err != nil {
+			return err
+		}
+	}
+	return domain.ErrStale
+}
+
+func (r Recorder) reread(ctx context.Context, list []Finished) ([]Finished, error) {
+	streams, err := r.Ledger.Streams(ctx, events.DeliveryStream, idsOf(list))
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		if list[i].Delivery, _, err = projections.FoldDelivery(streams[list[i].Delivery.ID]); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// report is the result as the domain takes it, with what is kept beside the log.
+func (f Finished) report() (domain.Report, *projections.Exchange) {
+	rep := domain.Report{Token: f.Token, Result: f.Result, EndpointVersion: f.EndpointVersion}
+	res := f.Result
+	if len(res.Excerpt)+len(res.Location)+len(res.Detail) == 0 {
+		return rep, nil
+	}
+	salt := make([]byte, 32)
+	_, _ = rand.Read(salt) // never fails, says its documentation
+	rep.ResponseCommitment = events.Commitment(salt, res.Excerpt)
+	return rep, &projections.Exchange{
+		DeliveryID: f.Delivery.ID, Attempt: f.Delivery.Attempts, Salt: salt,
+		Excerpt: res.Excerpt, Location: res.Location, Detail: res.Detail,
+	}
+}
+
+func (f Finished) retry(at domain.Instant) domain.Retry {
+	return domain.Retry{Policy: f.Policy, From: at, Random: mathrand.Float64()}
+}
+
+func pick(list []Finished, ids []uuid.UUID) []Finished {
+	if len(ids) == 0 {
+		return nil
+	}
+	wanted := make(map[uuid.UUID]bool, len(ids))
+	for _, id := range ids {
+		wanted[id] = true
+	}
+	var picked []Finished
+	for _, f := range list {
+		if wanted[f.Delivery.ID] {
+			picked = append(picked, f)
+		}
+	}
+	return picked
+}
+
+func idsOf(list []Finished) []uuid.UUID {
+	ids := make([]uuid.UUID, len(list))
+	for i, f := range list {
+		ids[i] = f.Delivery.ID
+	}
+	return ids
+}
+
+func inOrder(list []Finished, answers map[uuid.UUID]Recorded) []Recorded {
+	out := make([]Recorded, len(list))
+	for i, f := range list {
+		out[i] = answers[f.Delivery.ID]
+	}
+	return out
+}

@@ -1,0 +1,274 @@
+package command
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"waybill/domain"
+	"waybill/projections"
+)
+
+// SubmitLedger is what accepting messages needs of the ledger.
+type SubmitLedger interface {
+	Clock
+	NewIDAt(at domain.Instant) uuid.UUID
+	Tenant(ctx context.Context, name string) (projections.Tenant, error)
+	SubmitEndpoints(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]projections.SubmitEndpoint, error)
+	FanOut(ctx context.Context, tenant, eventType string) ([]uuid.UUID, error)
+	Schedule(ctx context.Context, items []projections.Submission, at domain.Instant) ([]projections.Acceptance, error)
+}
+
+// SubmitOptions is how submissions are committed. Every member may be left out.
+type SubmitOptions struct {
+	Committers int                         // transactions at a time; default 2
+	Isolable   func(error) bool            // whether one item may have caused a batch's fault
+	Accepted   func(endpoints []uuid.UUID) // called after a commit, with who has new work
+}
+
+// Bounds of what waits and of what one transaction takes.
+const (
+	maxWaiting      = 4096
+	maxWaitingBytes = 64 << 20
+	maxBatchItems   = 1000
+	maxBatchBytes   = 16 << 20
+	bigFanOut       = 100 // more endpoints than this have a transaction of their own
+	commitTimeout   = 30 * time.Second
+)
+
+// Submitter accepts messages. Concurrent submissions share transactions: a few
+// committers each take whatever waits, without a timer, and each caller gets its own
+// answer only after the commit. A submission that makes a batch fail is tried on a
+// lane of its own, so that it harms no other.
+type Submitter struct {
+	ledger  SubmitLedger
+	options SubmitOptions
+	waiting chan *pending
+	lane    chan *pending
+	bytes   atomic.Int64
+	done    chan struct{}
+	owned   sync.WaitGroup
+	close   sync.Once
+}
+
+// pending is a submission whose caller waits.
+type pending struct {
+	by     Caller
+	sub    Submission
+	answer chan projections.Acceptance // buffered: a caller may have gone
+}
+
+// NewSubmitter starts the committers; Close ends them.
+func NewSubmitter(ledger SubmitLedger, o SubmitOptions) *Submitter {
+	if o.Committers == 0 {
+		o.Committers = 2
+	}
+	if o.Isolable == nil {
+		o.Isolable = func(error) bool { return true }
+	}
+	if o.Accepted == nil {
+		o.Accepted = func([]uuid.UUID) {}
+	}
+	s := &Submitter{
+		ledger: ledger, options: o, done: make(chan struct{}),
+		waiting: make(chan *pending, maxWaiting), lane: make(chan *pending, maxWaiting),
+	}
+	for range o.Committers {
+		s.owned.Go(func() { s.commitAll(s.waiting, maxBatchItems) })
+	}
+	s.owned.Go(func() { s.commitAll(s.lane, 1) })
+	return s
+}
+
+// Close lets the committers finish what they have taken and answers what still waits
+// with ErrStorageUnavailable.
+func (s *Submitter) Close() {
+	s.close.Do(func() { close(s.done) })
+	s.owned.Wait()
+}
+
+// Submit accepts one message; it returns after the commit.
+func (s *Submitter) Submit(ctx context.Context, by Caller, sub Submission) (projections.Acceptance, error) {
+	a := s.await(ctx, s.enqueue(by, sub))
+	return a, a.Err
+}
+
+// SubmitBatch accepts many messages, each for itself; the answers are in order, and
+// each has its own Err.
+func (s *Submitter) SubmitBatch(ctx context.Context, by Caller, subs []Submission) []projections.Acceptance {
+	waiting := make([]*pending, len(subs))
+	for i, sub := range subs {
+		waiting[i] = s.enqueue(by, sub)
+	}
+	answers := make([]projections.Acceptance, len(subs))
+	for i, p := range waiting {
+		answers[i] = s.await(ctx, p)
+	}
+	return answers
+}
+
+// enqueue checks a submission and puts it where a committer takes it, or answers it
+// at once: with its refusal, or with ErrStorageUnavailable when too much waits.
+func (s *Submitter) enqueue(by Caller, sub Submission) *pending {
+	p := &pending{by: by, sub: sub, answer: make(chan projections.Acceptance, 1)}
+	if err := checkAll(by.Check(), sub.Check()); err != nil {
+		p.answer <- projections.Acceptance{Err: err}
+		return p
+	}
+	if s.bytes.Add(p.size()) > maxWaitingBytes {
+		s.reply(p, projections.Acceptance{Err: domain.ErrStorageUnavailable})
+		return p
+	}
+	select {
+	case s.waiting <- p:
+	default:
+		s.reply(p, projections.Acceptance{Err: domain.ErrStorageUnavailable})
+	}
+	return p
+}
+
+func (s *Submitter) await(ctx context.Context, p *pending) projections.Acceptance {
+	select {
+	case a := <-p.answer:
+		return a
+	case <-ctx.Done():
+		return projections.Acceptance{Err: ctx.Err()}
+	case <-s.done:
+	}
+	s.owned.Wait()
+	select {
+	case a := <-p.answer:
+		return a
+	default:
+		return projections.Acceptance{Err: domain.ErrStorageUnavailable}
+	}
+}
+
+func (s *Submitter) reply(p *pending, a projections.Acceptance) {
+	s.bytes.Add(-p.size())
+	p.answer <- a
+}
+
+func (p *pending) size() int64 { return int64(len(p.sub.Payload)) + 512 }
+
+// commitAll takes whatever waits, at most so many at a time, until Close.
+func (s *Submitter) commitAll(from chan *pending, most int) {
+	for {
+		select {
+		case <-s.done:
+			return
+		case p := <-from:
+			s.commit(gather(p, from, most))
+		}
+	}
+}
+
+func gather(first *pending, from chan *pending, most int) []*pending {
+	batch, size := []*pending{first}, first.size()
+	for len(batch) < most && size < maxBatchBytes {
+		select {
+		case p := <-from:
+			batch, size = append(batch, p), size+p.size()
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// commit accepts a batch in one transaction, big fan-outs each in one of their own.
+func (s *Submitter) commit(batch []*pending) {
+	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
+	defer cancel()
+	at, err := s.ledger.Now(ctx)
+	if err != nil {
+		s.fail(batch, err)
+		return
+	}
+	known, err := s.ledger.SubmitEndpoints(ctx, endpointIDs(batch))
+	if err != nil {
+		s.fail(batch, err)
+		return
+	}
+	var together []*pending
+	var drafts []projections.Submission
+	for _, p := range batch {
+		draft, err := s.draft(ctx, p, known, at)
+		switch {
+		case err != nil:
+			s.reply(p, projections.Acceptance{Err: err})
+		case len(draft.Deliveries) > bigFanOut:
+			s.schedule(ctx, []*pending{p}, []projections.Submission{draft}, at)
+		default:
+			together, drafts = append(together, p), append(drafts, draft)
+		}
+	}
+	s.schedule(ctx, together, drafts, at)
+}
+
+func (s *Submitter) draft(ctx context.Context, p *pending, known map[uuid.UUID]projections.SubmitEndpoint, at domain.Instant) (projections.Submission, error) {
+	endpoints, scope, err := s.endpointsOf(ctx, p, known)
+	if err != nil {
+		return projections.Submission{}, err
+	}
+	return p.sub.draft(p.by, scope, endpoints, at, func() uuid.UUID { return s.ledger.NewIDAt(at) })
+}
+
+// schedule writes a batch and answers its items. Where one of several items may have
+// made it fail, each goes on to the lane.
+func (s *Submitter) schedule(ctx context.Context, batch []*pending, drafts []projections.Submission, at domain.Instant) {
+	if len(batch) == 0 {
+		return
+	}
+	answers, err := s.ledger.Schedule(ctx, drafts, at)
+	switch {
+	case err == nil:
+		s.options.Accepted(newWork(drafts))
+		for i, p := range batch {
+			s.reply(p, answers[i])
+		}
+	case len(batch) > 1 && s.options.Isolable(err):
+		s.isolate(batch)
+	default:
+		s.fail(batch, err)
+	}
+}
+
+func (s *Submitter) isolate(batch []*pending) {
+	for _, p := range batch {
+		select {
+		case s.lane <- p:
+		default:
+			s.reply(p, projections.Acceptance{Err: domain.ErrStorageUnavailable})
+		}
+	}
+}
+
+func (s *Submitter) fail(batch []*pending, err error) {
+	for _, p := range batch {
+		s.reply(p, projections.Acceptance{Err: err})
+	}
+}
+
+func endpointIDs(batch []*pending) []uuid.UUID {
+	var ids []uuid.UUID
+	for _, p := range batch {
+		if p.sub.EndpointID != uuid.Nil {
+			ids = append(ids, p.sub.EndpointID)
+		}
+	}
+	return ids
+}
+
+func newWork(drafts []projections.Submission) []uuid.UUID {
+	var ids []uuid.UUID
+	for _, d := range drafts {
+		for _, c := range d.Deliveries {
+			ids = append(ids, c.After.EndpointID)
+		}
+	}
+	return ids
+}
