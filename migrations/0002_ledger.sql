@@ -37,6 +37,7 @@ create table waybill.endpoints (
     mode            text not null,
     event_types     text[] not null,
     policy          json not null,
+    max_in_flight   integer generated always as ((policy ->> 'max_in_flight')::integer) stored,
     status          text not null,
     version         integer not null,
     head_hash       bytea not null,

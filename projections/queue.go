@@ -14,6 +14,9 @@ type ClaimRequest struct {
 	Lease  time.Duration
 	Batch  int // deliveries in all
 	From   []ClaimQuota
+	// Caps on deliveries in flight are divided among Workers, of which this one has
+	// the given Rank (from 0).
+	Workers, Rank int
 }
 
 // ClaimQuota is how much of one endpoint's due work a claim may take. Deliveries
@@ -22,6 +25,7 @@ type ClaimQuota struct {
 	EndpointID uuid.UUID
 	Since      domain.Instant
 	Limit      int
+	Busy       int // deliveries of it that this worker has in flight
 }
 
 // Batch is what a claim brought: one token for all of it.
@@ -37,6 +41,7 @@ type Batch struct {
 // Assignment is one claimed delivery and all that is needed to send it.
 type Assignment struct {
 	Delivery    Delivery
+	WasDue      domain.Instant // the due time that the claim answered
 	ContentType string
 	Payload     []byte
 	TraceParent string

@@ -22,8 +22,8 @@ var (
 	takeClaims string
 	//go:embed sql/insert_claim.sql
 	insertClaim string
-	//go:embed sql/delete_claim.sql
-	deleteClaim string
+	//go:embed sql/delete_claims.sql
+	deleteClaims string
 )
 
 // due is a locked due delivery as the claim's first statement returns it.
@@ -57,7 +57,7 @@ func (l *Ledger) Claim(ctx context.Context, r projections.ClaimRequest) (project
 func (l *Ledger) lockDue(ctx context.Context, tx pgx.Tx, r projections.ClaimRequest) ([]due, domain.Instant, error) {
 	known := l.routes.of(r.From)
 	a := quotaArgs(r.From, known)
-	a["batch"] = r.Batch
+	a["batch"], a["workers"], a["rank"] = r.Batch, max(r.Workers, 1), r.Rank
 	rows, err := tx.Query(ctx, l.Schema.SQL(selectDue), a)
 	if err != nil {
 		return nil, domain.Instant{}, err
@@ -73,9 +73,10 @@ func (l *Ledger) lockDue(ctx context.Context, tx pgx.Tx, r projections.ClaimRequ
 
 func quotaArgs(from []projections.ClaimQuota, known map[uuid.UUID]*projections.Route) args {
 	n := len(from)
-	ids, since, quotas, versions := make([]uuid.UUID, n), make([]any, n), make([]int, n), make([]int, n)
+	ids, since, quotas := make([]uuid.UUID, n), make([]pgtype.Timestamptz, n), make([]int, n)
+	busy, versions := make([]int, n), make([]int, n)
 	for i, q := range from {
-		ids[i], quotas[i] = q.EndpointID, q.Limit
+		ids[i], quotas[i], busy[i] = q.EndpointID, q.Limit, q.Busy
 		if k := known[q.EndpointID]; k != nil {
 			versions[i] = k.Version
 		}
@@ -84,7 +85,7 @@ func quotaArgs(from []projections.ClaimQuota, known map[uuid.UUID]*projections.R
 			since[i] = pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
 		}
 	}
-	return args{"endpoints": ids, "since": since, "quotas": quotas, "known": versions}
+	return args{"endpoints": ids, "since": since, "quotas": quotas, "busy": busy, "known": versions}
 }
 
 func (l *Ledger) scanDue(row pgx.CollectableRow, known map[uuid.UUID]*projections.Route, now *time.Time) (due, error) {
@@ -97,6 +98,7 @@ func (l *Ledger) scanDue(row pgx.CollectableRow, known map[uuid.UUID]*projection
 		return d, err
 	}
 	finish()
+	d.WasDue = d.Delivery.DueAt
 	id := d.Delivery.EndpointID
 	if d.Endpoint = known[id]; d.Endpoint == nil || d.Endpoint.Version != version {
 		d.Endpoint, d.fault = l.route(id, version, policy, sealed)
@@ -181,10 +183,11 @@ func (t *takenRows) args() args {
 	}
 }
 
-// EndClaim removes a claim none of whose deliveries is processing under it any more.
-func (l *Ledger) EndClaim(ctx context.Context, token uuid.UUID) error {
-	if _, err := l.pool.Exec(ctx, l.Schema.SQL(deleteClaim), args{"token": token}); err != nil {
-		return fmt.Errorf("end claim: %w", err)
+// EndClaims removes claims none of whose deliveries is processing under them any
+// more.
+func (l *Ledger) EndClaims(ctx context.Context, tokens []uuid.UUID) error {
+	if _, err := l.pool.Exec(ctx, l.Schema.SQL(deleteClaims), args{"tokens": tokens}); err != nil {
+		return fmt.Errorf("end claims: %w", err)
 	}
 	return nil
 }

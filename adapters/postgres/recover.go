@@ -40,28 +40,28 @@ type expiredClaim struct {
 
 // Recover ends claims whose lease has run out: each of their deliveries that still
 // is processing under the token is in doubt, and its endpoint's policy says what
-// follows. Returns the deliveries that it ended a claim of; none means that there is
-// nothing more to recover now.
-func (l *Ledger) Recover(ctx context.Context) (ended []projections.Delivery, err error) {
+// follows. Returns how many claims it ended and their deliveries as they are after; no
+// claims means that there is nothing more to recover now.
+func (l *Ledger) Recover(ctx context.Context) (claims int, ended []projections.Delivery, err error) {
 	err = l.transact(ctx, func(tx pgx.Tx) error {
-		ended = nil
-		claims, now, err := l.lockExpired(ctx, tx)
+		list, now, err := l.lockExpired(ctx, tx)
 		if err != nil {
 			return err
 		}
-		for _, c := range claims {
-			list, err := l.expire(ctx, tx, c, now)
+		claims, ended = len(list), nil
+		for _, c := range list {
+			after, err := l.expire(ctx, tx, c, now)
 			if err != nil {
 				return err
 			}
-			ended = append(ended, list...)
+			ended = append(ended, after...)
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("recover: %w", refusal(err))
+		return 0, nil, fmt.Errorf("recover: %w", refusal(err))
 	}
-	return ended, nil
+	return claims, ended, nil
 }
 
 func (l *Ledger) lockExpired(ctx context.Context, tx pgx.Tx) (claims []expiredClaim, now time.Time, err error) {
@@ -103,7 +103,7 @@ func (l *Ledger) expire(ctx context.Context, tx pgx.Tx, c expiredClaim, now time
 	if err != nil || len(stale) > 0 {
 		return nil, errors.Join(err, staleUnderLock(stale))
 	}
-	if _, err := tx.Exec(ctx, l.Schema.SQL(deleteClaim), args{"token": c.token}); err != nil {
+	if _, err := tx.Exec(ctx, l.Schema.SQL(deleteClaims), args{"tokens": []uuid.UUID{c.token}}); err != nil {
 		return nil, err
 	}
 	return after(changes), nil

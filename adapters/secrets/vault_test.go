@@ -11,10 +11,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tink-crypto/tink-go/v2/insecurecleartextkeyset"
 	"github.com/tink-crypto/tink-go/v2/keyset"
 	"github.com/tink-crypto/tink-go/v2/mac"
-
-	"github.com/tink-crypto/tink-go/v2/insecurecleartextkeyset"
 )
 
 func TestSealedBytesOpenUnderTheirContextOnly(t *testing.T) {

@@ -59,7 +59,11 @@ func runContainer(ctx context.Context, image, name string) (string, error) {
 	password := rand.Text()
 	c, err := testcontainers.Run(ctx, image,
 		testcontainers.WithName(name),
-		testcontainers.WithEnv(map[string]string{"POSTGRES_PASSWORD": password, "POSTGRES_DB": embedded.Database}),
+		testcontainers.WithEnv(map[string]string{
+			"POSTGRES_PASSWORD":    password,
+			"POSTGRES_DB":          embedded.Database,
+			"POSTGRES_INITDB_ARGS": "--encoding=UTF8 --locale=C --no-sync",
+		}),
 		testcontainers.WithCmd(serverCommand()...),
 		testcontainers.WithExposedPorts(postgresPort),
 		testcontainers.WithHostConfigModifier(onLoopback),

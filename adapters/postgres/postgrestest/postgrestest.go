@@ -26,6 +26,9 @@
 // WAYBILL_TEST_DOOR=url|installed|docker|download forces one. A test whose database
 // cannot be had fails; it is never skipped.
 //
+// Tests of package postgres itself belong in package postgres_test, as this one
+// imports it to migrate and to connect.
+//
 // The field's library for this, pgtestdb, is not used: it keeps one record of roles
 // and templates for a process whatever the server, which rules out servers of a
 // test's own; it has one role where we have two; and it keeps every failed test's
@@ -41,6 +44,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"waybill/adapters/embedded"
+	"waybill/adapters/postgres"
 )
 
 const (
@@ -120,15 +124,11 @@ func (db *DB) Super() *pgxpool.Pool {
 	return openPool(db.t, db.SuperURL)
 }
 
-// openPool opens a pool that is closed with the test.
+// openPool opens a pool, with the limits that the product's connections have, that
+// is closed with the test.
 func openPool(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
-	cfg, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		t.Fatalf("postgrestest: %v", err)
-	}
-	cfg.MaxConns = maxConns
-	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)
+	pool, err := postgres.Connect(context.Background(), url, postgres.ConnectOptions{MaxConns: maxConns})
 	if err != nil {
 		t.Fatalf("postgrestest: %v", err)
 	}

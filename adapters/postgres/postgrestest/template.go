@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -29,14 +30,15 @@ type template struct {
 type Migrator func(ctx context.Context, databaseURL string) error
 
 // migrated is the template with the product's schema. This is the one place that
-// knows what the product's migrations are and how they are applied.
+// knows what the product's migrations are and how they are applied. The month
+// belongs to the key, as migrating makes the partitions of the months ahead.
 func migrated() template {
-	return template{key: fingerprint(migrations.FS), migrate: migrate}
-}
-
-// migrate is the product's own.
-func migrate(ctx context.Context, ownerURL string) error {
-	return postgres.Migrate(ctx, ownerURL, postgres.MigrateOptions{AppRole: appRole})
+	return template{
+		key: fingerprint(migrations.FS) + time.Now().UTC().Format("2006-01"),
+		migrate: func(ctx context.Context, ownerURL string) error {
+			return postgres.Migrate(ctx, ownerURL, postgres.MigrateOptions{AppRole: appRole})
+		},
+	}
 }
 
 // fingerprint changes with the name or the text of any migration.

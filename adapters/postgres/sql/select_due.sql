@@ -1,6 +1,7 @@
 -- Locks due deliveries of the given endpoints, a bounded number of each, passing over
 -- what others hold, together with what is needed to send them. Policy and sealed
--- target come only where the caller does not know that version of the endpoint yet.
+-- target come only where the caller does not know that version of the endpoint yet. An
+-- endpoint's cap is divided among the workers, and what the caller has in flight counts.
 select d.id, d.tenant, d.endpoint_id, d.message_id, d.event_type, d.idempotency_key, d.ordering_key, d.state, d.version,
        d.attempts, d.cycle, d.cycle_attempts, d.due_at, d.claim_token, d.failure_reason, d.last_outcome, d.last_attempt,
        d.unknown_attempts, d.proof, d.forced_after, d.held_by, d.payload_erased, d.created_at, d.updated_at, d.head_hash,
@@ -8,7 +9,8 @@ select d.id, d.tenant, d.endpoint_id, d.message_id, d.event_type, d.idempotency_
        d.tid, m.content_type, m.payload, coalesce(m.trace_parent, ''),
        e.version, case when e.version <> w.known then e.policy end, case when e.version <> w.known then s.sealed end,
        now()
-from unnest(@endpoints::uuid[], @since::timestamptz[], @quotas::int[], @known::int[]) w (id, since, quota, known)
+from unnest(@endpoints::uuid[], @since::timestamptz[], @quotas::int[], @busy::int[], @known::int[])
+  w (id, since, quota, busy, known)
 join waybill.endpoints e on e.id = w.id and e.status = 'active'
 join waybill.endpoint_secrets s on s.endpoint_id = e.id
 cross join lateral (
@@ -16,7 +18,8 @@ cross join lateral (
   from waybill.deliveries q
   where q.endpoint_id = w.id and q.due_at >= w.since and q.due_at <= now()
   order by q.due_at
-  limit w.quota
+  limit greatest(0, least(w.quota,
+      e.max_in_flight / @workers::int + (@rank::int < e.max_in_flight % @workers::int)::int - w.busy))
   for no key update skip locked) d
 join waybill.messages m on m.id = d.message_id
 limit @batch

@@ -1,0 +1,151 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"waybill/domain"
+	"waybill/handlers/command"
+)
+
+// What one recording takes together.
+const (
+	recordMost   = 1000
+	recordWithin = 5 * time.Millisecond
+)
+
+// recordLoop records results until the channel is closed and all is recorded, or ctx
+// ends. What cannot be recorded is kept and tried again; nothing else is written
+// about it, and its claim's lease goes on meanwhile.
+func (w *Worker) recordLoop(ctx context.Context) {
+	trouble := &backoff{least: 50 * time.Millisecond, most: 2 * time.Second}
+	var stuck []finished // each a fault of its own: tried apart from the others
+	open := true
+	for ctx.Err() == nil && (open || len(stuck) > 0) {
+		var batch []finished
+		if batch, open = w.gather(ctx, open, len(stuck) > 0); len(batch) > 0 {
+			stuck = append(stuck, w.recordUntil(ctx, batch, trouble)...)
+		}
+		stuck = w.recordEach(ctx, stuck)
+	}
+}
+
+// gather waits for a result and takes what finishes close to it. While something is
+// stuck it does not wait for long.
+func (w *Worker) gather(ctx context.Context, open, stuck bool) (batch []finished, stillOpen bool) {
+	patience := time.Hour
+	if stuck {
+		patience = time.Second
+	}
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	if !open {
+		wait(ctx, nil, patience)
+		return nil, false
+	}
+	for len(batch) < recordMost {
+		select {
+		case f, ok := <-w.results:
+			if !ok {
+				return batch, false
+			}
+			if len(batch) == 0 {
+				deadline.Reset(recordWithin)
+			}
+			batch = append(batch, f)
+		case <-deadline.C:
+			return batch, true
+		case <-ctx.Done():
+			return batch, true
+		}
+	}
+	return batch, true
+}
+
+// recordUntil records a batch, again and again while the database is away. Where one
+// of several may have made it fail it tries each, and returns those that do.
+func (w *Worker) recordUntil(ctx context.Context, batch []finished, trouble *backoff) (stuck []finished) {
+	for {
+		err := w.record(ctx, batch)
+		if err == nil {
+			trouble.reset()
+			return nil
+		}
+		w.report(ctx, "record results", err, trouble)
+		if w.Isolable(err) {
+			return w.recordEach(ctx, batch)
+		}
+		wait(ctx, nil, trouble.next())
+		if ctx.Err() != nil {
+			return batch
+		}
+	}
+}
+
+// recordEach records results one by one and returns those that cannot be.
+func (w *Worker) recordEach(ctx context.Context, list []finished) (stuck []finished) {
+	for _, f := range list {
+		if err := w.record(ctx, []finished{f}); err != nil {
+			w.Log.Error("result not recorded", "delivery", f.Delivery.ID, "error", err)
+			stuck = append(stuck, f)
+		}
+	}
+	return stuck
+}
+
+// record appends the results and the releases of a batch and ends claims of which
+// nothing is left.
+func (w *Worker) record(ctx context.Context, batch []finished) error {
+	var sent, unsent []command.Finished
+	why := domain.WhyDrain
+	for _, f := range batch {
+		if f.released == "" {
+			sent = append(sent, f.Finished)
+		} else {
+			unsent, why = append(unsent, f.Finished), f.released
+		}
+	}
+	if len(unsent) > 0 {
+		if err := w.recorder.Release(ctx, w.actor, unsent, why); err != nil {
+			return err
+		}
+	}
+	var answers []command.Recorded
+	if len(sent) > 0 {
+		var err error
+		if answers, err = w.recorder.Record(ctx, w.actor, sent); err != nil {
+			return err
+		}
+	}
+	w.unsaved.Add(-int64(len(batch)))
+	w.settle(ctx, batch, answers)
+	return nil
+}
+
+// settle does what follows from what is recorded now. None of it may be lost: the
+// claims that stay are recovered, work is found again, and the next 410 disables.
+func (w *Worker) settle(ctx context.Context, batch []finished, answers []command.Recorded) {
+	for _, a := range answers {
+		if a.Err != nil {
+			w.Log.Error("result refused by the ledger", "error", a.Err)
+			continue
+		}
+		w.afterwards(a.Delivery, a.Delivery.UpdatedAt)
+		if a.Delivery.FailureReason == domain.Rejected && w.Disable != nil {
+			w.disable(ctx, a.Delivery.Tenant, a.Delivery.EndpointID, a.Delivery.ID)
+		}
+	}
+	if over := w.leases.end(batch); len(over) > 0 {
+		if err := w.Ledger.EndClaims(ctx, over); err != nil {
+			w.Log.Warn("claims stay until they run out", "error", err)
+		}
+	}
+}
+
+func (w *Worker) disable(ctx context.Context, tenant string, endpoint, delivery uuid.UUID) {
+	if err := w.Disable(ctx, tenant, endpoint, delivery); err != nil {
+		w.Log.Error("endpoint not disabled after 410", "endpoint", endpoint, "error", err)
+	}
+}
