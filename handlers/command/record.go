@@ -32,6 +32,7 @@ type Finished struct {
 	Policy          domain.Policy
 	EndpointVersion int
 	Result          domain.Result
+	Why             string // of a release, instead of a result
 }
 
 // Recorded is what the ledger made of a result.
@@ -139,50 +140,6 @@ func (f Finished) decideAgain(by domain.Actor, stream []events.Record, at domain
 	}
 	return projections.ResultChange{DeliveryChange: change, Token: f.Token, Exchange: exchange},
 		Recorded{Attempt: attempt, Delivery: change.After}, err
-}
-
-// Release gives back claims that provably never sent. Those that have ended
-// meanwhile are left as they are.
-func (r Recorder) Release(ctx context.Context, by domain.Actor, list []Finished, why string) error {
-	at, err := r.Ledger.Now(ctx)
-	if err != nil {
-		return err
-	}
-	for range staleTries {
-		var changes []projections.DeliveryChange
-		for _, f := range list {
-			facts, err := f.Delivery.Release(f.Token, why, at)
-			if err != nil {
-				continue
-			}
-			change, err := f.Delivery.Advance(by, at, facts...)
-			if err != nil {
-				return err
-			}
-			changes = append(changes, change)
-		}
-		stale, err := r.Ledger.Append(ctx, changes)
-		if err != nil || len(stale) == 0 {
-			return err
-		}
-		if list, err = r.reread(ctx, pick(list, stale)); err != nil {
-			return err
-		}
-	}
-	return domain.ErrStale
-}
-
-func (r Recorder) reread(ctx context.Context, list []Finished) ([]Finished, error) {
-	streams, err := r.Ledger.Streams(ctx, events.DeliveryStream, idsOf(list))
-	if err != nil {
-		return nil, err
-	}
-	for i := range list {
-		if list[i].Delivery, _, err = projections.FoldDelivery(streams[list[i].Delivery.ID]); err != nil {
-			return nil, err
-		}
-	}
-	return list, nil
 }
 
 // report is the result as the domain takes it, with what is kept beside the log.

@@ -76,16 +76,21 @@ func wait(ctx context.Context, signal <-chan struct{}, d time.Duration) {
 	}
 }
 
-// findRecent looks for due work among the newest deliveries: often while it finds
-// some, seldom while it does not.
+// findRecent looks for due work among the deliveries made since it last looked: often
+// while it finds some, seldom while it does not.
 func (w *Worker) findRecent(ctx context.Context) {
-	const often, seldom, window = 25 * time.Millisecond, 500 * time.Millisecond, 5 * time.Second
+	const often, seldom, overlap = 25 * time.Millisecond, 500 * time.Millisecond, 250 * time.Millisecond
 	pause, trouble := often, &backoff{least: seldom, most: 5 * time.Second}
+	last := time.Now()
 	for ctx.Err() == nil {
 		now, err := w.Ledger.Now(ctx)
 		if err == nil {
-			found, findErr := w.Ledger.RecentlyDue(ctx, now.After(-window))
-			if err = findErr; len(found) > 0 {
+			began := time.Now()
+			found, findErr := w.Ledger.RecentlyDue(ctx, now.After(-overlap-time.Since(last)))
+			if err = findErr; err == nil {
+				last = began
+			}
+			if len(found) > 0 {
 				w.roster.hint(found)
 				pause = often
 			}

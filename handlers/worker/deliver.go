@@ -15,24 +15,25 @@ import (
 // finished is a claim's end on its way to the log: a result, or a release.
 type finished struct {
 	command.Finished
-	released string // why it is given back unsent; empty: it was sent
-	tenant   string
+	unsent bool // given back, for the reason in Finished
 }
 
 // deliver makes one claimed delivery's request, unless the worker is stopping or too
 // little of the lease is left, and hands on what came of it.
 func (w *Worker) deliver(ctx, sending context.Context, a projections.Assignment, b projections.Batch, asOf time.Time) {
-	f := finished{tenant: a.Delivery.Tenant, Finished: command.Finished{
+	f := finished{Finished: command.Finished{
 		Delivery: a.Delivery, Token: b.Token, Policy: a.Endpoint.Policy, EndpointVersion: a.Endpoint.Version,
 	}}
 	timeout := w.timeout(a.Endpoint.Policy)
 	switch {
 	case ctx.Err() != nil:
-		f.released = domain.WhyDrain
+		f.unsent, f.Why = true, domain.WhyDrain
 	case time.Since(asOf)+timeout+LeaseMargin > w.Lease:
-		f.released = domain.WhyTooLate
+		f.unsent, f.Why = true, domain.WhyTooLate
 	default:
-		f.Result = w.Sender.Send(sending, request(a, timeout, b.Now.After(time.Since(asOf))))
+		within, cancel := context.WithDeadline(sending, asOf.Add(w.Lease-LeaseMargin))
+		f.Result = w.Sender.Send(within, request(a, timeout, b.Now.After(time.Since(asOf))))
+		cancel()
 	}
 	w.unsaved.Add(1)
 	select {

@@ -99,16 +99,15 @@ func (w *Worker) recordEach(ctx context.Context, list []finished) (stuck []finis
 // nothing is left.
 func (w *Worker) record(ctx context.Context, batch []finished) error {
 	var sent, unsent []command.Finished
-	why := domain.WhyDrain
 	for _, f := range batch {
-		if f.released == "" {
-			sent = append(sent, f.Finished)
+		if f.unsent {
+			unsent = append(unsent, f.Finished)
 		} else {
-			unsent, why = append(unsent, f.Finished), f.released
+			sent = append(sent, f.Finished)
 		}
 	}
 	if len(unsent) > 0 {
-		if err := w.recorder.Release(ctx, w.actor, unsent, why); err != nil {
+		if err := w.recorder.Release(ctx, w.actor, unsent); err != nil {
 			return err
 		}
 	}
