@@ -1,6 +1,10 @@
 package domain
 
-import "github.com/google/uuid"
+import (
+	"slices"
+
+	"github.com/google/uuid"
+)
 
 // ClaimRecord is what a stream says of one claim of its past or present.
 type ClaimRecord struct {
@@ -16,19 +20,25 @@ type ClaimRecord struct {
 // a result that arrives late. It is folded beside the state, from the same events.
 type ClaimHistory []ClaimRecord
 
-// Evolve returns the history after one more event.
+// Evolve returns the history after one more event. The one before stays as it was:
+// it may still be judged by.
 func (h ClaimHistory) Evolve(e Event) ClaimHistory {
 	switch e := e.(type) {
 	case Claimed:
-		return append(h, ClaimRecord{Token: e.Token, Worker: e.Worker, Attempt: e.Attempt, CycleAttempt: e.CycleAttempt})
+		return append(slices.Clip(h), ClaimRecord{Token: e.Token, Worker: e.Worker, Attempt: e.Attempt, CycleAttempt: e.CycleAttempt})
 	case Released:
-		if c := h.find(e.Token); c != nil {
-			c.Released = true
-		}
+		return h.with(e.Token, func(c *ClaimRecord) { c.Released = true })
 	case Attempted:
-		if c := h.find(e.Token); c != nil {
-			c.Report = &e
-		}
+		return h.with(e.Token, func(c *ClaimRecord) { c.Report = &e })
+	}
+	return h
+}
+
+// with returns a copy in which the token's claim is changed.
+func (h ClaimHistory) with(token uuid.UUID, change func(*ClaimRecord)) ClaimHistory {
+	h = slices.Clone(h)
+	if c := h.find(token); c != nil {
+		change(c)
 	}
 	return h
 }

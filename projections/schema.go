@@ -28,5 +28,8 @@ func (s Schema) SQL(text string) string {
 	if s == "" || s == DefaultSchema {
 		return text
 	}
-	return strings.ReplaceAll(text, string(DefaultSchema)+".", string(s)+".")
+	return strings.NewReplacer(
+		string(DefaultSchema)+".", string(s)+".",
+		"schema "+string(DefaultSchema)+" ", "schema "+string(s)+" ",
+	).Replace(text)
 }

@@ -2,6 +2,7 @@ package postgrestest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"strings"
 	"sync"
@@ -14,7 +15,7 @@ import (
 // fresh is a template that no other test has.
 func fresh(t *testing.T, do Migrator) template {
 	t.Helper()
-	tm := template{key: t.Name(), migrate: do}
+	tm := template{key: rand.Text(), migrate: do}
 	t.Cleanup(func() {
 		err := as(context.Background(), sharedURL(t), func(conn *pgx.Conn) error {
 			name := tm.name(sharedURL(t))
