@@ -48,7 +48,7 @@ func (l *Ledger) Claim(ctx context.Context, r projections.ClaimRequest) (project
 		b = projections.Batch{Token: NewID(now), Now: now, LeaseUntil: now.After(r.Lease)}
 		return l.take(ctx, tx, r.Worker, list, &b)
 	})
-	if err != nil {
+	if err = l.settle(ctx, err, claimExists, b.Token); err != nil {
 		return projections.Batch{}, fmt.Errorf("claim: %w", refusal(err))
 	}
 	return b, nil

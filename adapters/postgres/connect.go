@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"waybill/projections"
@@ -91,6 +92,17 @@ func Open(pool *pgxpool.Pool, c Config) *Ledger {
 
 // Clock returns the ledger's estimate of the database's clock.
 func (l *Ledger) Clock() *Clock { return l.clock }
+
+// Verify is [projections.Reader.Verify] over one snapshot, so that it may run beside
+// traffic.
+func (l *Ledger) Verify(ctx context.Context) (rep projections.Report, err error) {
+	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = pgx.BeginTxFunc(ctx, l.pool, snapshot, func(tx pgx.Tx) error {
+		rep, err = projections.Reader{DB: tx, Schema: l.Schema}.Verify(ctx)
+		return err
+	})
+	return rep, err
+}
 
 // Ping says whether the database answers.
 func (l *Ledger) Ping(ctx context.Context) error { return l.pool.Ping(ctx) }

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	_ "github.com/jackc/pgx/v5/stdlib" // database/sql, which goose speaks
+	"github.com/jackc/pgx/v5/stdlib" // database/sql, which goose speaks
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
 	"github.com/pressly/goose/v3/lock"
@@ -27,6 +29,9 @@ var getSchemaVersion string
 
 // partitionsAhead is how many months of partitions are made beyond the present one.
 const partitionsAhead = 3
+
+// migrateTimeout bounds one migration.
+const migrateTimeout = 30 * time.Minute
 
 // MigrateOptions is what a migration makes.
 type MigrateOptions struct {
@@ -44,10 +49,15 @@ func Migrate(ctx context.Context, databaseURL string, o MigrateOptions) error {
 	if err := o.Schema.Check(); err != nil {
 		return domain.ErrInvalidRequest.With(err.Error())
 	}
-	db, err := sql.Open("pgx", databaseURL)
+	cfg, err := pgx.ParseConfig(databaseURL)
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
+	maps.Copy(cfg.RuntimeParams, map[string]string{
+		"application_name": "waybill migrate", "timezone": "UTC", "lock_timeout": millis(time.Minute),
+		"statement_timeout": millis(migrateTimeout), "idle_in_transaction_session_timeout": millis(time.Minute),
+	})
+	db := stdlib.OpenDB(*cfg)
 	defer func() { _ = db.Close() }()
 	if err := prepare(ctx, db, o.Schema); err != nil {
 		return err

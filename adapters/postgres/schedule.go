@@ -35,7 +35,7 @@ const keyTimeout = "250ms"
 // Schedule accepts submissions in one transaction and answers each, in order. An
 // item whose key is taken gets the original's ids, or ErrIdempotencyConflict in its
 // Err if its content differs. An error means that nothing of any item was written,
-// unless it is [Unsure].
+// unless it is [Unsure]: then the answer was lost and the database does not answer.
 func (l *Ledger) Schedule(ctx context.Context, items []projections.Submission, at domain.Instant) ([]projections.Acceptance, error) {
 	answers := make([]projections.Acceptance, len(items))
 	err := l.transact(ctx, func(tx pgx.Tx) error {
@@ -54,10 +54,20 @@ func (l *Ledger) Schedule(ctx context.Context, items []projections.Submission, a
 		}
 		return l.answerLosers(ctx, tx, items, losers, answers)
 	})
-	if err != nil {
+	if err = l.settle(ctx, err, messageExists, anyFresh(answers)); err != nil {
 		return nil, fmt.Errorf("schedule: %w", refusal(err))
 	}
 	return answers, nil
+}
+
+// anyFresh is a message that the transaction wrote, if it wrote any.
+func anyFresh(answers []projections.Acceptance) uuid.UUID {
+	for _, a := range answers {
+		if !a.Duplicate && a.Err == nil {
+			return a.MessageID
+		}
+	}
+	return uuid.Nil
 }
 
 // claimKeys occupies the items' keys and returns the messages that lost theirs.
