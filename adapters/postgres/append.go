@@ -68,7 +68,7 @@ func (l *Ledger) Record(ctx context.Context, results []projections.ResultChange)
 		changes[i], owners[i] = r.DeliveryChange, r.Token
 	}
 	a := deliveryArgs(changes).with(eventArgs(recordsOf(changes)).without("e_streams")).
-		with(exchangeArgs(exchangesOf(results))).with(args{"owners": owners})
+		with(exchangeArgs(exchangesOf(results))).with(args{"owners": uuids(owners)})
 	err = again(ctx, func() error {
 		stale, err = l.stale(ctx, l.pool, recordResults, a, "record results")
 		return err

@@ -85,7 +85,7 @@ func quotaArgs(from []projections.ClaimQuota, known map[uuid.UUID]*projections.R
 			since[i] = pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
 		}
 	}
-	return args{"endpoints": ids, "since": since, "quotas": quotas, "busy": busy, "known": versions}
+	return args{"endpoints": uuids(ids), "since": since, "quotas": quotas, "busy": busy, "known": versions}
 }
 
 func (l *Ledger) scanDue(row pgx.CollectableRow, known map[uuid.UUID]*projections.Route, now *time.Time) (due, error) {
@@ -144,7 +144,7 @@ func (l *Ledger) writeClaim(ctx context.Context, tx pgx.Tx, worker string, t tak
 	batch.Queue(l.Schema.SQL(takeClaims), t.args())
 	if ids := t.claimed; len(ids) > 0 {
 		batch.Queue(l.Schema.SQL(insertClaim), args{
-			"token": b.Token, "worker": worker, "lease_until": b.LeaseUntil.Time, "delivery_ids": ids,
+			"token": b.Token, "worker": worker, "lease_until": b.LeaseUntil.Time, "delivery_ids": uuids(ids),
 		})
 	}
 	return tx.SendBatch(ctx, batch).Close()
@@ -168,25 +168,25 @@ func (t *takenRows) add(tid pgtype.TID, c projections.DeliveryChange) {
 
 func (t *takenRows) args() args {
 	n := len(t.rows)
-	states, reasons, tokens := make([]string, n), make([]*string, n), make([]*uuid.UUID, n)
+	states, reasons, tokens := make([]string, n), make([]*string, n), make([]uuid.UUID, n)
 	versions, attempts, cycle := make([]int, n), make([]int, n), make([]int, n)
 	updated, heads := make([]time.Time, n), make([][]byte, n)
 	for i := range t.rows {
 		d := &t.rows[i]
-		states[i], reasons[i], tokens[i] = string(d.State), orNil(string(d.FailureReason)), orNil(d.Claim.Token)
+		states[i], reasons[i], tokens[i] = string(d.State), orNil(string(d.FailureReason)), d.Claim.Token
 		versions[i], attempts[i], cycle[i] = d.Version, d.Attempts, d.CycleAttempts
 		updated[i], heads[i] = d.UpdatedAt.Time, d.Head[:]
 	}
 	return args{
 		"tids": t.tids, "states": states, "versions": versions, "attempts": attempts, "cycle_attempts": cycle,
-		"tokens": tokens, "reasons": reasons, "updated": updated, "heads": heads,
+		"tokens": uuids(tokens), "reasons": reasons, "updated": updated, "heads": heads,
 	}
 }
 
 // EndClaims removes claims none of whose deliveries is processing under them any
 // more.
 func (l *Ledger) EndClaims(ctx context.Context, tokens []uuid.UUID) error {
-	if _, err := l.pool.Exec(ctx, l.Schema.SQL(deleteClaims), args{"tokens": tokens}); err != nil {
+	if _, err := l.pool.Exec(ctx, l.Schema.SQL(deleteClaims), args{"tokens": uuids(tokens)}); err != nil {
 		return fmt.Errorf("end claims: %w", err)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"waybill/domain"
 	"waybill/events"
@@ -30,7 +31,7 @@ func deliveryArgs(changes []projections.DeliveryChange) args {
 		lastAttempts, unknowns, proofs, forced         []int
 		states                                         []string
 		dues                                           []*time.Time
-		tokens, heldBy                                 []*uuid.UUID
+		tokens, heldBy                                 []uuid.UUID
 		reasons, outcomes                              []*string
 		erased                                         []bool
 		updated                                        []time.Time
@@ -52,8 +53,8 @@ func deliveryArgs(changes []projections.DeliveryChange) args {
 		c.forced = append(c.forced, d.ForcedAfter)
 		c.states = append(c.states, string(d.State))
 		c.dues = append(c.dues, orNilTime(d.DueAt))
-		c.tokens = append(c.tokens, orNil(d.Claim.Token))
-		c.heldBy = append(c.heldBy, orNil(d.HeldBy))
+		c.tokens = append(c.tokens, d.Claim.Token)
+		c.heldBy = append(c.heldBy, d.HeldBy)
 		c.reasons = append(c.reasons, orNil(string(d.FailureReason)))
 		c.outcomes = append(c.outcomes, orNil(string(d.LastOutcome)))
 		c.erased = append(c.erased, d.PayloadErased)
@@ -61,10 +62,10 @@ func deliveryArgs(changes []projections.DeliveryChange) args {
 		c.heads = append(c.heads, d.Head[:])
 	}
 	return args{
-		"ids": c.ids, "expected": c.expected, "states": c.states, "versions": c.versions, "attempts": c.attempts,
-		"cycles": c.cycles, "cycle_attempts": c.cycleAtt, "dues": c.dues, "tokens": c.tokens, "reasons": c.reasons,
+		"ids": uuids(c.ids), "expected": c.expected, "states": c.states, "versions": c.versions, "attempts": c.attempts,
+		"cycles": c.cycles, "cycle_attempts": c.cycleAtt, "dues": c.dues, "tokens": uuids(c.tokens), "reasons": c.reasons,
 		"outcomes": c.outcomes, "last_attempts": c.lastAttempts, "unknowns": c.unknowns, "proofs": c.proofs,
-		"forced": c.forced, "held_by": c.heldBy, "erased": c.erased, "updated": c.updated, "heads": c.heads,
+		"forced": c.forced, "held_by": uuids(c.heldBy), "erased": c.erased, "updated": c.updated, "heads": c.heads,
 	}
 }
 
@@ -74,7 +75,7 @@ func eventArgs(records []events.Record) args {
 	var (
 		tenants, streams, names, actors = make([]string, 0, n), make([]string, 0, n), make([]string, 0, n), make([]string, 0, n)
 		ids, seqs, versions             = make([]uuid.UUID, 0, n), make([]int, 0, n), make([]int, 0, n)
-		recorded, endpoints             = make([]time.Time, 0, n), make([]*uuid.UUID, 0, n)
+		recorded, endpoints             = make([]time.Time, 0, n), make([]uuid.UUID, 0, n)
 		traces, data, hashes            = make([]*string, 0, n), make([][]byte, 0, n), make([][]byte, 0, n)
 	)
 	for i := range records {
@@ -82,12 +83,12 @@ func eventArgs(records []events.Record) args {
 		tenants, streams, ids = append(tenants, r.Tenant), append(streams, string(r.Stream)), append(ids, r.StreamID)
 		seqs, names, versions = append(seqs, r.Seq), append(names, r.Name), append(versions, r.Version)
 		recorded, actors = append(recorded, r.RecordedAt.Time), append(actors, string(r.Actor))
-		endpoints, traces = append(endpoints, orNil(r.EndpointID)), append(traces, orNil(r.TraceParent))
+		endpoints, traces = append(endpoints, r.EndpointID), append(traces, orNil(r.TraceParent))
 		data, hashes = append(data, r.Data), append(hashes, r.Hash[:])
 	}
 	return args{
-		"e_tenants": tenants, "e_streams": streams, "e_ids": ids, "e_seqs": seqs, "e_names": names, "e_versions": versions,
-		"e_recorded": recorded, "e_actors": actors, "e_endpoints": endpoints, "e_traces": traces, "e_data": data,
+		"e_tenants": tenants, "e_streams": streams, "e_ids": uuids(ids), "e_seqs": seqs, "e_names": names, "e_versions": versions,
+		"e_recorded": recorded, "e_actors": actors, "e_endpoints": uuids(endpoints), "e_traces": traces, "e_data": data,
 		"e_hashes": hashes,
 	}
 }
@@ -103,9 +104,18 @@ func exchangeArgs(list []*projections.Exchange) args {
 		locations, details = append(locations, orEmpty(x.Location)), append(details, orEmpty(x.Detail))
 	}
 	return args{
-		"x_ids": ids, "x_attempts": attempts, "x_salts": salts, "x_excerpts": excerpts, "x_locations": locations,
+		"x_ids": uuids(ids), "x_attempts": attempts, "x_salts": salts, "x_excerpts": excerpts, "x_locations": locations,
 		"x_details": details,
 	}
+}
+
+// uuids lays ids out as the driver writes them fastest; the zero id is null.
+func uuids(ids []uuid.UUID) []pgtype.UUID {
+	list := make([]pgtype.UUID, len(ids))
+	for i, id := range ids {
+		list[i] = pgtype.UUID{Bytes: id, Valid: id != uuid.Nil}
+	}
+	return list
 }
 
 // with joins arguments of one statement.

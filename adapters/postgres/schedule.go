@@ -89,7 +89,7 @@ func (l *Ledger) claimKeys(ctx context.Context, tx pgx.Tx, items []projections.S
 	batch := &pgx.Batch{}
 	batch.Queue("set local lock_timeout = '" + keyTimeout + "'")
 	batch.Queue(l.Schema.SQL(claimKeys), args{
-		"scopes": scopes, "keys": keys, "tenants": tenants, "message_ids": messages, "fingerprints": fingerprints, "now": at.Time,
+		"scopes": uuids(scopes), "keys": keys, "tenants": tenants, "message_ids": uuids(messages), "fingerprints": fingerprints, "now": at.Time,
 	}).Query(func(rows pgx.Rows) error {
 		won, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 		for _, id := range won {
@@ -133,8 +133,8 @@ func messageArgs(list []projections.Submission, changes []projections.DeliveryCh
 		deliveries, of = append(deliveries, c.After.ID), append(of, c.After.MessageID)
 	}
 	return args{
-		"m_ids": ids, "m_tenants": tenants, "m_event_types": types, "m_content_types": contents, "m_payloads": payloads,
-		"m_salts": salts, "m_commitments": commitments, "m_traces": traces, "d_ids": deliveries, "d_messages": of,
+		"m_ids": uuids(ids), "m_tenants": tenants, "m_event_types": types, "m_content_types": contents, "m_payloads": payloads,
+		"m_salts": salts, "m_commitments": commitments, "m_traces": traces, "d_ids": uuids(deliveries), "d_messages": uuids(of),
 	}
 }
 
@@ -152,7 +152,7 @@ func newDeliveryArgs(changes []projections.DeliveryChange) args {
 		dues, created, heads = append(dues, d.DueAt.Time), append(created, d.CreatedAt.Time), append(heads, d.Head[:])
 	}
 	return args{
-		"ids": ids, "tenants": tenants, "endpoints": endpoints, "messages": messages, "event_types": types, "keys": keys,
+		"ids": uuids(ids), "tenants": tenants, "endpoints": uuids(endpoints), "messages": uuids(messages), "event_types": types, "keys": keys,
 		"ordering": ordering, "dues": dues, "created": created, "heads": heads,
 	}
 }
@@ -195,7 +195,7 @@ func (l *Ledger) originals(ctx context.Context, tx pgx.Tx, lost []projections.Su
 	for _, s := range slices.CompactFunc(lost, func(a, b projections.Submission) bool { return a.Key == b.Key && a.Scope == b.Scope }) {
 		scopes, keys = append(scopes, s.Scope), append(keys, s.Key)
 	}
-	rows, err := tx.Query(ctx, l.Schema.SQL(getKeys), args{"scopes": scopes, "keys": keys})
+	rows, err := tx.Query(ctx, l.Schema.SQL(getKeys), args{"scopes": uuids(scopes), "keys": keys})
 	if err != nil {
 		return nil, err
 	}
