@@ -107,8 +107,12 @@ func (d Delivery) Record(rep Report, r Retry) ([]Event, error) {
 // kept as an attempt of its own claim. A success settles the delivery where no
 // claim is running; a failure ends the hold that this very claim caused, and
 // changes nothing else. The first report of a token is its only one: a repetition
-// returns no events, and h says what was recorded.
+// returns no events, and h says what was recorded. If the token owns the delivery
+// after all, its result is not late, and goes the way of Record.
 func (d Delivery) RecordLate(h ClaimHistory, rep Report, r Retry) ([]Event, error) {
+	if d.Owns(rep.Token) {
+		return d.Record(rep, r)
+	}
 	c, known := h.Find(rep.Token)
 	if !known {
 		return nil, ErrClaimNotFound

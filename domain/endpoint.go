@@ -133,7 +133,7 @@ func (p Endpoint) Update(next EndpointConfig, onBehalfOf string, at Instant) (ev
 	if p.Status == StatusArchived {
 		return nil, false, ErrEndpointArchived
 	}
-	before, after, changed := diff(p.Config, next)
+	before, after, changed := diff(p.Config.normal(), next.normal())
 	if !changed {
 		return nil, false, nil
 	}
@@ -198,6 +198,21 @@ func (p Endpoint) Wants(eventType string) bool {
 		return false
 	}
 	return matches(p.Config.EventTypes, eventType)
+}
+
+// normal writes what is empty in one way, so that writing it in another is no change,
+// and none is written as a null that the log would read as "not changed".
+func (c EndpointConfig) normal() EndpointConfig {
+	if c.EventTypes == nil {
+		c.EventTypes = []string{}
+	}
+	if c.Policy.Headers == nil {
+		c.Policy.Headers = map[string]string{}
+	}
+	if len(c.Policy.Retries.Delays) == 0 {
+		c.Policy.Retries.Delays = nil
+	}
+	return c
 }
 
 func (c EndpointChange) apply(to EndpointConfig) EndpointConfig {

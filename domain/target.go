@@ -24,12 +24,13 @@ type SigningSecret struct {
 // MaxSecrets bounds how many secrets may sign at once.
 const MaxSecrets = 5
 
-// Rotate puts a new secret first. The one before it signs until overlapUntil, older
-// ones until their own end; what has ended by now is forgotten.
+// Rotate puts a new secret first. The ones before it sign until overlapUntil, or until
+// their own end where that is sooner, so that an overlap of nothing leaves the new one
+// alone; what has ended by now is forgotten.
 func (t Target) Rotate(secret string, overlapUntil, now Instant) Target {
 	secrets := []SigningSecret{{Secret: secret}}
 	for _, s := range t.Secrets {
-		if s.NotAfter.IsZero() {
+		if s.NotAfter.IsZero() || s.NotAfter.Time.After(overlapUntil.Time) {
 			s.NotAfter = overlapUntil
 		}
 		if s.NotAfter.Time.After(now.Time) && len(secrets) < MaxSecrets {

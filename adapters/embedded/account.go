@@ -24,10 +24,8 @@ func serverAccount(pgdata string) (account, error) {
 	if os.Geteuid() != 0 {
 		return account{}, nil
 	}
-	if info, err := os.Stat(pgdata); err == nil {
-		if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Uid != 0 {
-			return account{fmt.Sprintf("uid %d", st.Uid), &syscall.Credential{Uid: st.Uid, Gid: st.Gid}}, nil
-		}
+	if uid, gid := ownerOf(pgdata); uid != 0 {
+		return account{fmt.Sprintf("uid %d", uid), &syscall.Credential{Uid: uid, Gid: gid}}, nil
 	}
 	for _, name := range []string{"postgres", "nobody"} {
 		if u, err := user.Lookup(name); err == nil {
@@ -52,17 +50,31 @@ func (a account) own(path string) error {
 	return os.Lchown(path, int(a.cred.Uid), int(a.cred.Gid))
 }
 
-// ownAll is own for a whole tree.
-func (a account) ownAll(root string) error {
-	if a.cred == nil {
+// adopt makes a cluster the account's that root has as a copy of another's. One
+// that is somebody's already may still be in use by a server on its way out.
+func (a account) adopt(pgdata string) error {
+	if uid, _ := ownerOf(pgdata); a.cred == nil || uid != 0 {
 		return nil
 	}
-	return filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+	return filepath.WalkDir(pgdata, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		return a.own(path)
 	})
+}
+
+// ownerOf is who a file belongs to: root, if it is not there.
+func ownerOf(path string) (uid, gid uint32) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, 0
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, 0
+	}
+	return st.Uid, st.Gid
 }
 
 // homeMode keeps others out of a data directory, but lets the server's user

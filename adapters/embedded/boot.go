@@ -91,7 +91,7 @@ func (s *Server) explain(err error, since int64) error {
 		strings.Contains(said, "pre-existing shared memory block"):
 		err = ErrRunning
 	}
-	return fmt.Errorf("%w\n%s", err, lastLines(said))
+	return fmt.Errorf("%w; the server said:\n%s", err, lastLines(said))
 }
 
 // lastLines is the end of a program's output, short enough for an error.
@@ -141,15 +141,15 @@ func (s *Server) waitReady(ctx context.Context) error {
 	defer cancel()
 	for !s.saysReady() {
 		if s.proc.exited() {
-			return errors.New("the server ended at once; it said:")
+			return errors.New("the server ended at once")
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("not ready: %w; the server said:", ctx.Err())
+			return fmt.Errorf("not ready: %w", ctx.Err())
 		}
 		time.Sleep(readyPause)
 	}
 	if err := s.ensureDatabase(ctx); err != nil {
-		return fmt.Errorf("create database: %w; the server said:", err)
+		return fmt.Errorf("create database: %w", err)
 	}
 	return nil
 }

@@ -120,7 +120,7 @@ func (s *Server) reopen() error {
 		return fmt.Errorf("embedded: the cluster's password: %w", err)
 	}
 	s.password = string(password)
-	return s.account.ownAll(s.pgdata())
+	return s.account.adopt(s.pgdata())
 }
 
 // initdb makes a UTF-8 cluster without syncing it: what a crash of the machine

@@ -24,6 +24,7 @@ var wrappers []byte
 // mirror is a Maven repository with one archive under every name.
 func mirror(t *testing.T, checksum func(jar []byte) string) *httptest.Server {
 	t.Helper()
+	t.Setenv("TMPDIR", t.TempDir()) // where the library leaves an empty log
 	var jar bytes.Buffer
 	w := zip.NewWriter(&jar)
 	f, err := w.Create("postgres.txz")
@@ -53,7 +54,8 @@ func sum(jar []byte) string {
 }
 
 func TestDownloadedServerRuns(t *testing.T) {
-	repository, cache := mirror(t, sum), openDir(t)
+	cache := openDir(t)
+	repository := mirror(t, sum)
 	bin, err := download(t.Context(), repository.URL, cache)
 	if err != nil {
 		t.Fatal(err)

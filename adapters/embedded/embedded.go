@@ -10,7 +10,7 @@
 //	DataDir/
 //	  pgdata/     the cluster, readable by the server's user only
 //	  password    the superuser's, 0600, so that the cluster can be opened again
-//	  server.log  what the server said since Start
+//	  server.log  what the server has said
 //	  lock        held while a process owns the directory
 //
 // It listens on 127.0.0.1 alone, has no Unix socket, and asks for a password that

@@ -101,6 +101,9 @@ func TestServerFromNothing(t *testing.T) {
 		t.Error("a wrong password got in")
 	}
 	home, pid := s.DataDir(), s.PID()
+	if group, err := syscall.Getpgid(pid); err != nil || group == syscall.Getpgrp() {
+		t.Errorf("the server is in process group %d (%v), where Ctrl-C would reach it", group, err)
+	}
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -45,6 +47,11 @@ func TestDataDirectoryIsReopened(t *testing.T) {
 	if err := first.Restart(t.Context()); err == nil {
 		t.Error("restarted after Stop, when the directory is no longer ours")
 	}
+	if os.Geteuid() == 0 { // as a backup that root unpacked would be
+		if err := exec.Command("chown", "-R", "0:0", filepath.Join(cfg.DataDir, "pgdata")).Run(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	again := startForTest(t, cfg)
 	recall(t, again.URL())
 	info, err := os.Stat(filepath.Join(cfg.DataDir, "password"))
@@ -60,16 +67,35 @@ func TestStartSaysWhyItFailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
+	here, err := Find("")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, tt := range map[string]struct {
 		cfg  Config
 		want string
 	}{
-		"a port that is taken": {Config{Port: taken.Addr().(*net.TCPAddr).Port}, "the port is taken"},
-		"a wrong setting":      {Config{Settings: map[string]string{"max_connections": "many"}}, `invalid value for parameter "max_connections": "many"`},
-		"nobody to remove it":  {Config{Detached: true}, "needs a data directory"},
+		"a port that is taken":  {Config{Port: taken.Addr().(*net.TCPAddr).Port}, "the port is taken"},
+		"a wrong setting":       {Config{Settings: map[string]string{"max_connections": "many"}}, `invalid value for parameter "max_connections": "many"`},
+		"a cluster of tomorrow": {Config{DataDir: clusterOf(t, "99")}, "cannot open a cluster made by PostgreSQL 99"},
+		"a lost password":       {Config{DataDir: clusterOf(t, strconv.Itoa(here.Major))}, "the cluster's password"},
+		"nobody to remove it":   {Config{Detached: true}, "needs a data directory"},
 	} {
 		if _, err := Start(t.Context(), tt.cfg); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// clusterOf is a data directory with no more of a cluster than its version.
+func clusterOf(t *testing.T, major string) string {
+	t.Helper()
+	dir := openDir(t)
+	if err := os.Mkdir(filepath.Join(dir, "pgdata"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "pgdata", "PG_VERSION"), []byte(major+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }

@@ -145,8 +145,8 @@ func (e Endpoints) patched(p projections.Endpoint, t domain.Target, patch json.R
 	return plain, e.checkURL(plain.URL)
 }
 
-// RotateSecret mints a new signing secret. The one before it signs too for the
-// overlap (0 to MaxOverlap), those before that until their own end.
+// RotateSecret mints a new signing secret; what signs beside it, for at most the
+// overlap (0 to MaxOverlap), is for [domain.Target.Rotate] to say.
 func (e Endpoints) RotateSecret(ctx context.Context, by Caller, id uuid.UUID, overlap time.Duration, ifVersion int) (projections.Endpoint, string, error) {
 	if overlap < 0 || overlap > MaxOverlap {
 		return projections.Endpoint{}, "", domain.ErrInvalidRequest.With(fmt.Sprintf("overlap is 0s to %s", MaxOverlap))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"waybill/domain"
 )
@@ -19,66 +18,88 @@ func plain() domain.EndpointConfig {
 	}
 }
 
-func exponentially(base string, factor float64, most string, attempts int) domain.Retries {
-	r := domain.Retries{Factor: factor, Attempts: attempts}
-	_ = r.Base.UnmarshalText([]byte(base))
-	_ = r.Cap.UnmarshalText([]byte(most))
-	return r
+// changed says in JSON which members differ from those of a plain configuration.
+func changed(t *testing.T, c domain.EndpointConfig) string {
+	t.Helper()
+	was, is, diff := flat(t, plain()), flat(t, c), map[string]json.RawMessage{}
+	for name, value := range is {
+		if string(value) != string(was[name]) {
+			diff[name] = value
+		}
+	}
+	text, err := json.Marshal(diff)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
+
+// flat is a configuration's members and those of its policy.
+func flat(t *testing.T, c domain.EndpointConfig) map[string]json.RawMessage {
+	t.Helper()
+	var all map[string]json.RawMessage
+	for _, part := range []any{c.Policy, c} {
+		text, err := json.Marshal(part)
+		if err == nil {
+			err = json.Unmarshal(text, &all)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	delete(all, "policy")
+	return all
+}
+
+const (
+	toOther = `{"policy":{"retries":{"base":"1s","factor":2,"cap":"1m0s","attempts":4}}}`
+	toList  = `{"policy":{"retries":{"delays":["0s","1s"]}}}`
+)
 
 // TestPatchMerges is RFC 7396, member by member, with what it cannot say: retries in
 // one form replace the other form, and header names have no case.
 func TestPatchMerges(t *testing.T) {
 	t.Parallel()
-	list := domain.Retries{Delays: []domain.Duration{0, domain.Duration(time.Second)}}
 	for name, c := range map[string]struct {
-		before  domain.Retries // of the policy; zero: default
-		patches []string
-		want    func(*domain.EndpointConfig)
+		patches []string // one after the other
+		want    string   // what differs in the end
 	}{
-		"nothing":                        {patches: []string{`{}`}},
-		"a description":                  {patches: []string{`{"description":"e"}`}, want: func(c *domain.EndpointConfig) { c.Description = "e" }},
-		"null is back to the default":    {patches: []string{`{"description":null,"event_types":null,"mode":null}`}, want: func(c *domain.EndpointConfig) { c.Description, c.EventTypes = "", []string{} }},
-		"no policy":                      {patches: []string{`{"policy":null}`}, want: func(c *domain.EndpointConfig) { c.Policy = domain.DefaultPolicy() }},
-		"one member of the policy":       {patches: []string{`{"policy":{"timeout":"2s"}}`}, want: func(c *domain.EndpointConfig) { c.Policy.Timeout = domain.Duration(2 * time.Second) }},
-		"and back":                       {patches: []string{`{"policy":{"timeout":"2s","jitter":0.5}}`, `{"policy":{"timeout":null,"jitter":null}}`}},
-		"a header more":                  {patches: []string{`{"policy":{"headers":{"X-New":"n"}}}`}, want: func(c *domain.EndpointConfig) { c.Policy.Headers["X-New"] = "n" }},
-		"a header less":                  {patches: []string{`{"policy":{"headers":{"X-Api-Key":null}}}`}, want: func(c *domain.EndpointConfig) { delete(c.Policy.Headers, "X-Api-Key") }},
-		"a header in other case":         {patches: []string{`{"policy":{"headers":{"x-api-key":"n"}}}`}, want: func(c *domain.EndpointConfig) { c.Policy.Headers = map[string]string{"x-api-key": "n", "X-Other": "o"} }},
-		"a header less, in other case":   {patches: []string{`{"policy":{"headers":{"x-api-key":null}}}`}, want: func(c *domain.EndpointConfig) { delete(c.Policy.Headers, "X-Api-Key") }},
-		"no headers":                     {patches: []string{`{"policy":{"headers":null}}`}, want: func(c *domain.EndpointConfig) { c.Policy.Headers = map[string]string{} }},
-		"delays for delays":              {patches: []string{`{"policy":{"retries":{"delays":["0s","1s"]}}}`}, want: func(c *domain.EndpointConfig) { c.Policy.Retries = list }},
-		"the other form":                 {patches: []string{`{"policy":{"retries":{"base":"1s","factor":2,"cap":"1m","attempts":4}}}`}, want: func(c *domain.EndpointConfig) { c.Policy.Retries = exponentially("1s", 2, "1m", 4) }},
-		"the other form, in part":        {patches: []string{`{"policy":{"retries":{"attempts":4}}}`}, want: func(c *domain.EndpointConfig) { c.Policy.Retries = exponentially("5s", 3, "10h", 4) }},
-		"a member of the other form":     {before: exponentially("1s", 2, "1m", 4), patches: []string{`{"policy":{"retries":{"attempts":9}}}`}, want: func(c *domain.EndpointConfig) { c.Policy.Retries = exponentially("1s", 2, "1m", 9) }},
-		"null in the other form":         {before: exponentially("1s", 2, "1m", 4), patches: []string{`{"policy":{"retries":{"base":null}}}`}, want: func(c *domain.EndpointConfig) { c.Policy.Retries = exponentially("5s", 2, "1m", 4) }},
-		"a zero base stays":              {before: exponentially("0s", 2, "0s", 4), patches: []string{`{"description":"d"}`}, want: func(c *domain.EndpointConfig) { c.Policy.Retries = exponentially("0s", 2, "0s", 4) }},
-		"back to delays":                 {before: exponentially("1s", 2, "1m", 4), patches: []string{`{"policy":{"retries":{"delays":["0s","1s"]}}}`}, want: func(c *domain.EndpointConfig) { c.Policy.Retries = list }},
-		"there and back":                 {patches: []string{`{"policy":{"retries":{"attempts":4}}}`, `{"policy":{"retries":{"delays":["0s","1s"]}}}`}, want: func(c *domain.EndpointConfig) { c.Policy.Retries = list }},
-		"null retries":                   {before: list, patches: []string{`{"policy":{"retries":null}}`}},
-		"null delays":                    {before: list, patches: []string{`{"policy":{"retries":{"delays":null}}}`}},
-		"null where there is another":    {before: list, patches: []string{`{"policy":{"retries":{"base":null}}}`}, want: func(c *domain.EndpointConfig) { c.Policy.Retries = list }},
-		"null of one form for the other": {patches: []string{`{"policy":{"retries":{"delays":null,"attempts":4}}}`}, want: func(c *domain.EndpointConfig) { c.Policy.Retries = exponentially("5s", 3, "10h", 4) }},
+		"nothing":         {[]string{`{}`}, `{}`},
+		"a description":   {[]string{`{"description":"e"}`}, `{"description":"e"}`},
+		"null texts":      {[]string{`{"description":null,"event_types":null,"mode":null}`}, `{"description":"","event_types":[]}`},
+		"no policy":       {[]string{`{"policy":{"timeout":"2s"}}`, `{"policy":null}`}, `{"headers":{}}`},
+		"a policy member": {[]string{`{"policy":{"timeout":"2s"}}`}, `{"timeout":"2s"}`},
+		"and back":        {[]string{`{"policy":{"timeout":"2s","jitter":0.5}}`, `{"policy":{"timeout":null,"jitter":null}}`}, `{}`},
+
+		"a header more":          {[]string{`{"policy":{"headers":{"X-New":"n"}}}`}, `{"headers":{"X-Api-Key":"k","X-New":"n","X-Other":"o"}}`},
+		"a header less":          {[]string{`{"policy":{"headers":{"X-Api-Key":null}}}`}, `{"headers":{"X-Other":"o"}}`},
+		"a header in other case": {[]string{`{"policy":{"headers":{"x-api-key":"n"}}}`}, `{"headers":{"X-Other":"o","x-api-key":"n"}}`},
+		"less, in other case":    {[]string{`{"policy":{"headers":{"x-api-key":null}}}`}, `{"headers":{"X-Other":"o"}}`},
+		"no headers":             {[]string{`{"policy":{"headers":null}}`}, `{"headers":{}}`},
+
+		"delays for delays":    {[]string{toList}, `{"retries":{"delays":["0s","1s"]}}`},
+		"the other form":       {[]string{toOther}, `{"retries":{"base":"1s","factor":2,"cap":"1m0s","attempts":4}}`},
+		"in part":              {[]string{`{"policy":{"retries":{"attempts":4}}}`}, `{"retries":{"base":"5s","factor":3,"cap":"10h0m0s","attempts":4}}`},
+		"a member of it":       {[]string{toOther, `{"policy":{"retries":{"attempts":9}}}`}, `{"retries":{"base":"1s","factor":2,"cap":"1m0s","attempts":9}}`},
+		"null in it":           {[]string{toOther, `{"policy":{"retries":{"base":null}}}`}, `{"retries":{"base":"5s","factor":2,"cap":"1m0s","attempts":4}}`},
+		"zeros stay":           {[]string{`{"policy":{"retries":{"base":"0s","cap":"0s"}}}`, `{"description":"d"}`}, `{"retries":{"factor":3,"attempts":10}}`},
+		"there and back":       {[]string{toOther, toList}, `{"retries":{"delays":["0s","1s"]}}`},
+		"null retries":         {[]string{toList, `{"policy":{"retries":null}}`}, `{}`},
+		"null delays":          {[]string{toList, `{"policy":{"retries":{"delays":null}}}`}, `{}`},
+		"null of another form": {[]string{toList, `{"policy":{"retries":{"base":null}}}`}, `{"retries":{"delays":["0s","1s"]}}`},
+		"null for another":     {[]string{toList, `{"policy":{"retries":{"delays":null,"base":"5s"}}}`}, `{"retries":{"base":"5s","factor":3,"cap":"10h0m0s","attempts":10}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, want := plain(), plain()
-			if c.before.Max() > 0 {
-				got.Policy.Retries = c.before
-			}
-			if c.want != nil {
-				c.want(&want)
-			}
+			got := plain()
 			for _, patch := range c.patches {
 				var err error
 				if got, err = merge(got, json.RawMessage(patch)); err != nil {
 					t.Fatal(err)
 				}
 			}
-			g, _ := json.Marshal(got)
-			w, _ := json.Marshal(want)
-			if string(g) != string(w) {
-				t.Errorf("got  %s\nwant %s", g, w)
+			if diff := changed(t, got); diff != c.want {
+				t.Errorf("got  %s\nwant %s", diff, c.want)
 			}
 		})
 	}

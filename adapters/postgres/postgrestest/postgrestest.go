@@ -7,7 +7,7 @@
 //	}
 //
 // The database is a clone of a template that the migrations were applied to once,
-// which takes some 20 ms, and is dropped when the test ends. With
+// which takes some 50 ms, and is dropped when the test ends. With
 // WAYBILL_TEST_KEEP=1 that of a failed test stays, and its URL is logged.
 //
 // Tests run as the product does: [DB.App] connects as waybill_test_app, who may do

@@ -2,7 +2,6 @@ package postgrestest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -42,6 +41,7 @@ var settings = map[string]string{
 	"jit":                       "off",
 	"max_connections":           "300",
 	"max_prepared_transactions": "20",
+	"max_wal_size":              "256MB",
 	"shared_buffers":            "256MB",
 }
 
@@ -49,7 +49,7 @@ var settings = map[string]string{
 var shared = sync.OnceValues(func() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), joinPatience)
 	defer cancel()
-	root, err := embedded.TempRoot()
+	root, err := sharedRoot()
 	if err != nil {
 		return "", err
 	}
@@ -134,5 +134,3 @@ func wanted() string {
 	return fmt.Sprintf("door=%s image=%s bin=%s",
 		os.Getenv(doorVariable), os.Getenv(imageVariable), os.Getenv(embedded.BinVariable))
 }
-
-var errForeign = errors.New("is not a directory that only we may write: remove it, or set TMPDIR")
