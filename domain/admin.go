@@ -50,6 +50,7 @@ type KeyCreated struct {
 	KeyID  uuid.UUID `json:"key_id"`
 	Name   string    `json:"name"`
 	Scopes []Scope   `json:"scopes"`
+	Rate   Rate      `json:"rate,omitzero"` // of submissions; absent: no limit
 }
 
 // KeyRevoked: an API key opens nothing any more.

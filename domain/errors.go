@@ -68,6 +68,7 @@ var (
 	ErrURLNotAllowed        = &Error{Unprocessable, "url_not_allowed", "the URL is not allowed"}
 	ErrHeaderNotAllowed     = &Error{Unprocessable, "header_not_allowed", "the header is not allowed"}
 	ErrUnsupportedPolicy    = &Error{Unprocessable, "unsupported_policy", "this policy is not supported"}
+	ErrRateLimited          = &Error{RateLimited, "rate_limited", "the budget of this window is spent; try again when it ends"}
 	ErrStorageUnavailable   = &Error{Unavailable, "storage_unavailable", "the ledger's database is away or busy; try again"}
 	ErrOutsidePartitions    = &Error{Unavailable, "partition_missing", "the log has no partition for this month; run waybill migrate"}
 	ErrDeliveryIDRepeated   = &Error{Conflict, "delivery_exists", "there is already a delivery of that id"}

@@ -29,7 +29,7 @@ type Policy struct {
 	Jitter            float64           `json:"jitter"`
 	MaxInFlight       *int              `json:"max_in_flight"`
 	RatePerSecond     *float64          `json:"rate_per_second"`
-	SubmitRate        *string           `json:"submit_rate"`
+	SubmitRate        *Rate             `json:"submit_rate"` // of messages handed in to this very endpoint; null: no limit
 	OnUnknown         OnUnknown         `json:"on_unknown_outcome"`
 	Ordering          Ordering          `json:"ordering"`
 	Headers           map[string]string `json:"headers"`
@@ -69,6 +69,8 @@ func (p Policy) Check() error {
 		return ErrInvalidRequest.With("policy.jitter is 0 to 1")
 	case p.MaxInFlight != nil && (*p.MaxInFlight < 1 || *p.MaxInFlight > 100_000):
 		return ErrInvalidRequest.With("policy.max_in_flight is 1 to 100000, or null")
+	case p.SubmitRate != nil && p.SubmitRate.IsZero():
+		return ErrInvalidRequest.With("policy.submit_rate is a rate such as 1000/1m, or null")
 	case p.OnUnknown != RetryUnknown && p.OnUnknown != HoldUnknown:
 		return ErrInvalidRequest.With("policy.on_unknown_outcome is retry or hold")
 	case p.IdempotencyHeader != nil && *p.IdempotencyHeader != "Idempotency-Key":
@@ -84,7 +86,6 @@ func (p Policy) unsupported() error {
 	}{
 		{"ordering other than none", p.Ordering != OrderingNone},
 		{"rate_per_second", p.RatePerSecond != nil},
-		{"submit_rate", p.SubmitRate != nil},
 		{"expire_after", p.ExpireAfter != nil},
 		{"disable_after", p.DisableAfter != nil},
 	} {

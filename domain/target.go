@@ -22,7 +22,7 @@ type SigningSecret struct {
 }
 
 // MaxSecrets bounds how many secrets may sign at once.
-const MaxSecrets = 5
+const MaxSecrets = 10
 
 // Rotate puts a new secret first. The ones before it sign until overlapUntil, or until
 // their own end where that is sooner, so that an overlap of nothing leaves the new one

@@ -69,6 +69,9 @@ func filled(t reflect.Type) reflect.Value {
 	case *domain.Hex:
 		*x = domain.Hex{0xab, 0xcd}
 		return v
+	case *domain.Rate:
+		*x = domain.Rate{Count: 1000, Per: time.Minute}
+		return v
 	case *domain.Duration:
 		*x = domain.Duration(90 * time.Second)
 		return v

@@ -22,6 +22,7 @@ create table waybill.api_keys (
     name       text not null,
     digest     bytea not null unique,
     scopes     text[] not null,
+    rate       text, -- of submissions; null: no limit
     created_at timestamptz not null,
     revoked_at timestamptz
 );
@@ -37,6 +38,7 @@ create table waybill.endpoints (
     mode            text not null,
     event_types     text[] not null,
     policy          json not null,
+    submit_rate     text generated always as (policy ->> 'submit_rate') stored,
     max_in_flight   integer generated always as ((policy ->> 'max_in_flight')::integer) stored,
     status          text not null,
     version         integer not null,
@@ -130,6 +132,17 @@ create table waybill.exchanges (
     detail      bytea not null,
     primary key (delivery_id, attempt)
 );
+
+-- How much of each budget is spent in its present window. Not logged: a crash of the
+-- database may begin a window anew, and no submission waits for this to reach the disk.
+create unlogged table waybill.rate_limit_counters (
+    subject      uuid primary key, -- an API key's or an endpoint's id
+    window_start timestamptz not null,
+    most         bigint not null,
+    wanted       bigint not null,
+    granted      bigint not null,
+    used         bigint not null
+) with (fillfactor = 50);
 
 -- Who is alive: caps that hold for all workers together are divided among these.
 create table waybill.workers (

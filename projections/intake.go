@@ -23,6 +23,7 @@ type SubmitEndpoint struct {
 	ID     uuid.UUID
 	Tenant string
 	Status domain.EndpointStatus
+	Rate   domain.Rate // of submissions; zero: no limit
 }
 
 // Submission is one message ready to be accepted, with a new delivery for each of
@@ -42,7 +43,8 @@ type Acceptance struct {
 	MessageID  uuid.UUID
 	Duplicate  bool
 	Deliveries []AcceptedDelivery
-	Err        error // this item's refusal; nothing of it was written
+	Budgets    []Budget // of the rate limits that it was counted against
+	Err        error    // this item's refusal; nothing of it was written
 }
 
 // AcceptedDelivery is one delivery of an accepted message.
@@ -58,6 +60,7 @@ type Key struct {
 	Tenant    string
 	Name      string
 	Scopes    []domain.Scope
+	Rate      domain.Rate // of submissions; zero: no limit
 	CreatedAt domain.Instant
 	RevokedAt domain.Instant // zero while it opens anything
 }

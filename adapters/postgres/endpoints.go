@@ -116,7 +116,10 @@ func (l *Ledger) SubmitEndpoints(ctx context.Context, ids []uuid.UUID) (map[uuid
 	}
 	found := map[uuid.UUID]projections.SubmitEndpoint{}
 	_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e projections.SubmitEndpoint, err error) {
-		err = row.Scan(&e.ID, &e.Tenant, &e.Status)
+		var rate string
+		if err = row.Scan(&e.ID, &e.Tenant, &e.Status, &rate); err == nil {
+			err = e.Rate.UnmarshalText([]byte(rate))
+		}
 		found[e.ID] = e
 		return e, err
 	})

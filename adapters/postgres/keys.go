@@ -28,12 +28,12 @@ var (
 // CreateKey keeps an API key's digest and says so in the log, together.
 func (l *Ledger) CreateKey(ctx context.Context, k projections.Key, digest []byte, by domain.Actor) error {
 	err := l.transact(ctx, func(tx pgx.Tx) error {
-		fact := domain.KeyCreated{KeyID: k.ID, Name: k.Name, Scopes: k.Scopes}
+		fact := domain.KeyCreated{KeyID: k.ID, Name: k.Name, Scopes: k.Scopes, Rate: k.Rate}
 		if err := l.administer(ctx, tx, k.Tenant, by, k.CreatedAt, fact); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, l.Schema.SQL(insertKey), args{
-			"id": k.ID, "tenant": k.Tenant, "name": k.Name, "digest": digest, "scopes": k.Scopes, "created_at": k.CreatedAt.Time,
+			"id": k.ID, "tenant": k.Tenant, "name": k.Name, "digest": digest, "scopes": k.Scopes, "rate": orNil(k.Rate.String()), "created_at": k.CreatedAt.Time,
 		})
 		return err
 	})
@@ -69,10 +69,14 @@ func (l *Ledger) KeyByDigest(ctx context.Context, digest []byte) (projections.Ke
 func scanKey(row pgx.CollectableRow) (k projections.Key, err error) {
 	var created time.Time
 	var revoked *time.Time
-	err = row.Scan(&k.ID, &k.Tenant, &k.Name, &k.Scopes, &created, &revoked)
+	var rate string
+	err = row.Scan(&k.ID, &k.Tenant, &k.Name, &k.Scopes, &rate, &created, &revoked)
 	k.CreatedAt = domain.At(created)
 	if revoked != nil {
 		k.RevokedAt = domain.At(*revoked)
+	}
+	if err == nil {
+		err = k.Rate.UnmarshalText([]byte(rate))
 	}
 	return k, err
 }

@@ -32,9 +32,9 @@ func TestSavedKeysetIsPrivateAndReadsBack(t *testing.T) {
 
 func TestSaveReplacesNothing(t *testing.T) {
 	for name, occupy := range map[string]func(path string) error{
-		"a file":             func(p string) error { return os.WriteFile(p, []byte("mine"), 0o600) },
-		"a directory":        func(p string) error { return os.Mkdir(p, 0o700) },
-		"a link to nowhere":  func(p string) error { return os.Symlink("nowhere", p) },
+		"a file":            func(p string) error { return os.WriteFile(p, []byte("mine"), 0o600) },
+		"a directory":       func(p string) error { return os.Mkdir(p, 0o700) },
+		"a link to nowhere": func(p string) error { return os.Symlink("nowhere", p) },
 		"an earlier keyset": func(p string) error { return fresh(t).Save(p) },
 	} {
 		t.Run(name, func(t *testing.T) {

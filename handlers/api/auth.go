@@ -62,7 +62,7 @@ func (s *server) caller(ctx context.Context, r *http.Request, scope domain.Scope
 		return command.Caller{}, domain.ErrScopeMissing.With("this call needs a key with the scope " + string(scope))
 	}
 	actor, _, err := header(r, "Waybill-Actor")
-	by := command.Caller{Tenant: key.Tenant, Actor: domain.KeyActor(key.ID), OnBehalfOf: actor}
+	by := command.Caller{Tenant: key.Tenant, Actor: domain.KeyActor(key.ID), OnBehalfOf: actor, KeyID: key.ID, Rate: key.Rate}
 	if err != nil {
 		return by, err
 	}

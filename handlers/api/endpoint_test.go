@@ -88,7 +88,7 @@ func TestPatchOverHTTP(t *testing.T) {
 		{400, "invalid_request", `{"policy":{"retries":{"delays":["1s"],"attempts":3}}}`}, {400, "invalid_request", `{"mode":"smtp"}`}, {400, "invalid_request", `{"event_types":["a b"]}`},
 		{400, "invalid_request", `{"description":"\u0000"}`}, {400, "invalid_request", ``}, {400, "invalid_request", `null`}, {400, "invalid_request", `[]`},
 		{422, "unsupported_policy", `{"mode":"remote"}`}, {422, "unsupported_policy", `{"policy":{"ordering":"block"}}`}, {422, "unsupported_policy", `{"policy":{"rate_per_second":5}}`},
-		{422, "unsupported_policy", `{"policy":{"submit_rate":"10/1m"}}`}, {422, "unsupported_policy", `{"policy":{"expire_after":"1h"}}`}, {422, "unsupported_policy", `{"policy":{"disable_after":"1h"}}`},
+		{400, "invalid_request", `{"policy":{"submit_rate":"many"}}`}, {422, "unsupported_policy", `{"policy":{"expire_after":"1h"}}`}, {422, "unsupported_policy", `{"policy":{"disable_after":"1h"}}`},
 	} {
 		w.patch(endpoint, c.patch).refuses(c.status, c.code)
 		if c.patch != "" && c.patch[0] == '{' {

@@ -97,7 +97,7 @@ func start(t testing.TB, change ...func(*api.Config)) *world {
 
 func (w *world) newKey(tenant string, scopes ...domain.Scope) string {
 	w.t.Helper()
-	_, token, err := command.Keys{Ledger: w.ledger}.Create(w.t.Context(), w.caller(tenant), "test", scopes)
+	_, token, err := command.Keys{Ledger: w.ledger}.Create(w.t.Context(), w.caller(tenant), "test", scopes, domain.Rate{})
 	if err != nil {
 		w.t.Fatal(err)
 	}

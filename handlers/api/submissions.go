@@ -58,7 +58,7 @@ type acceptedDelivery struct {
 }
 
 // The refusals of single messages.
-var submitRefusals = []*domain.Error{domain.ErrIdempotencyKey, domain.ErrPayloadTooLarge, domain.ErrIdempotencyConflict}
+var submitRefusals = []*domain.Error{domain.ErrIdempotencyKey, domain.ErrPayloadTooLarge, domain.ErrIdempotencyConflict, domain.ErrRateLimited}
 
 // submissions registers whatever hands in messages.
 func (s *server) submissions(api huma.API) {
@@ -115,7 +115,9 @@ func (s *server) take(ctx context.Context, endpoint uuid.UUID) (projections.Acce
 	if sub.Payload, err = s.readBody(ctx, s.MaxPayload); err != nil {
 		return projections.Acceptance{}, err
 	}
-	return s.Submitter.Submit(ctx, c.by, sub)
+	a, err := s.Submitter.Submit(ctx, c.by, sub)
+	tellBudgets(c.writer.Header(), a.Budgets, err)
+	return a, err
 }
 
 func acceptedOne(a projections.Acceptance) accepted {

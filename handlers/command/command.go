@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
+
 	"waybill/domain"
 )
 
@@ -19,7 +21,9 @@ import (
 type Caller struct {
 	Tenant     string
 	Actor      domain.Actor
-	OnBehalfOf string // as claimed; at most 200 characters
+	OnBehalfOf string      // as claimed; at most 200 characters
+	KeyID      uuid.UUID   // of the API key, where there is one
+	Rate       domain.Rate // of the key's submissions; zero: no limit
 }
 
 // Check refuses a claim of identity that cannot be kept as it came.

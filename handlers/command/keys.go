@@ -34,8 +34,9 @@ const (
 type Keys struct{ Ledger KeyLedger }
 
 // Create makes an API key for the caller's tenant and returns it with its token,
-// which is shown this once and stored nowhere.
-func (k Keys) Create(ctx context.Context, by Caller, name string, scopes []domain.Scope) (projections.Key, string, error) {
+// which is shown this once and stored nowhere. A rate bounds what it may hand in; the
+// zero rate does not.
+func (k Keys) Create(ctx context.Context, by Caller, name string, scopes []domain.Scope, rate domain.Rate) (projections.Key, string, error) {
 	if strings.TrimSpace(name) == "" {
 		return projections.Key{}, "", domain.ErrInvalidRequest.With("a key needs a name, for those who read the list")
 	}
@@ -47,7 +48,7 @@ func (k Keys) Create(ctx context.Context, by Caller, name string, scopes []domai
 		return projections.Key{}, "", err
 	}
 	token := newToken()
-	key := projections.Key{ID: k.Ledger.NewIDAt(at), Tenant: by.Tenant, Name: name, Scopes: scopes, CreatedAt: at}
+	key := projections.Key{ID: k.Ledger.NewIDAt(at), Tenant: by.Tenant, Name: name, Scopes: scopes, Rate: rate, CreatedAt: at}
 	if err := k.Ledger.CreateKey(ctx, key, digest(token), by.Actor); err != nil {
 		return projections.Key{}, "", err
 	}

@@ -18,7 +18,7 @@ func TestKeyOpensUntilItIsRevoked(t *testing.T) {
 	pool := postgrestest.Pool(t)
 	keys := command.Keys{Ledger: postgres.Open(pool, postgres.Config{})}
 	ctx := t.Context()
-	key, token, err := keys.Create(ctx, admin, "billing", []domain.Scope{domain.ScopeRead})
+	key, token, err := keys.Create(ctx, admin, "billing", []domain.Scope{domain.ScopeRead}, domain.Rate{})
 	if err != nil || !strings.HasPrefix(token, "wbk_") || len(token) != 47 {
 		t.Fatalf("%q: %v", token, err)
 	}
@@ -81,7 +81,7 @@ func TestKeyIsRefused(t *testing.T) {
 	}{
 		{"", domain.Scopes}, {" ", domain.Scopes}, {strings.Repeat("x", 101), domain.Scopes}, {"a\x00", domain.Scopes}, {"a", nil}, {"a", []domain.Scope{"root"}},
 	} {
-		if _, _, err := keys.Create(t.Context(), admin, c.name, c.scopes); !errors.Is(err, domain.ErrInvalidRequest) {
+		if _, _, err := keys.Create(t.Context(), admin, c.name, c.scopes, domain.Rate{}); !errors.Is(err, domain.ErrInvalidRequest) {
 			t.Errorf("%.20q %v: %v", c.name, c.scopes, err)
 		}
 	}

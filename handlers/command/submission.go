@@ -39,8 +39,8 @@ func (s Submission) Check() error {
 			return err
 		}
 	}
-	if strings.ContainsAny(s.ContentType, "\r\n") {
-		return domain.ErrInvalidRequest.With("the content type contains a line break")
+	if strings.ContainsFunc(s.ContentType, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+		return domain.ErrInvalidRequest.With("the content type contains a control character")
 	}
 	return checkAll(domain.CheckText("content type", s.ContentType, domain.MaxContentType),
 		domain.CheckText("ordering key", s.OrderingKey, domain.MaxOrderingKey))

@@ -19,6 +19,7 @@ type SubmitLedger interface {
 	Tenant(ctx context.Context, name string) (projections.Tenant, error)
 	SubmitEndpoints(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]projections.SubmitEndpoint, error)
 	FanOut(ctx context.Context, tenant, eventType string) ([]uuid.UUID, error)
+	SpendRates(ctx context.Context, list []projections.Spending) (map[uuid.UUID]projections.Budget, error)
 	Schedule(ctx context.Context, items []projections.Submission, at domain.Instant) ([]projections.Acceptance, error)
 }
 
@@ -56,9 +57,10 @@ type Submitter struct {
 
 // pending is a submission whose caller waits.
 type pending struct {
-	by     Caller
-	sub    Submission
-	answer chan projections.Acceptance // buffered: a caller may have gone
+	by      Caller
+	sub     Submission
+	budgets []projections.Budget
+	answer  chan projections.Acceptance // buffered: a caller may have gone
 }
 
 // NewSubmitter starts the committers; Close ends them.
@@ -149,6 +151,7 @@ func (s *Submitter) await(ctx context.Context, p *pending) projections.Acceptanc
 
 func (s *Submitter) reply(p *pending, a projections.Acceptance) {
 	s.bytes.Add(-p.size())
+	a.Budgets = p.budgets
 	p.answer <- a
 }
 
@@ -190,6 +193,10 @@ func (s *Submitter) commit(batch []*pending) {
 	}
 	known, err := s.ledger.SubmitEndpoints(ctx, endpointIDs(batch))
 	if err != nil {
+		s.fail(batch, err)
+		return
+	}
+	if batch, err = s.withinRates(ctx, batch, known); err != nil {
 		s.fail(batch, err)
 		return
 	}
