@@ -62,7 +62,7 @@ var (
 	ErrEndpointArchived     = &Error{Conflict, "endpoint_archived", "the endpoint is archived and takes nothing more"}
 	ErrStale                = &Error{Conflict, "stale_version", "somebody else changed it at the same time; read it again"}
 	ErrPayloadErased        = &Error{Gone, "payload_erased", "the payload has been erased"}
-	ErrVersionMismatch      = &Error{Precondition, "version_mismatch", "If-Match names another version; read it again"}
+	ErrVersionMismatch      = &Error{Precondition, "version_mismatch", "the change was meant for another version; read it again"}
 	ErrPayloadTooLarge      = &Error{TooLarge, "payload_too_large", "the payload is larger than the limit"}
 	ErrIdempotencyConflict  = &Error{Unprocessable, "idempotency_conflict", "this idempotency key was used with a different content"}
 	ErrURLNotAllowed        = &Error{Unprocessable, "url_not_allowed", "the URL is not allowed"}

@@ -23,7 +23,8 @@ type SubmitEndpoint struct {
 	ID     uuid.UUID
 	Tenant string
 	Status domain.EndpointStatus
-	Rate   domain.Rate // of submissions; zero: no limit
+	Rate   domain.Rate     // of submissions; zero: no limit
+	Delay  domain.Duration // before the first attempt
 }
 
 // Submission is one message ready to be accepted, with a new delivery for each of

@@ -2,12 +2,16 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"waybill/domain"
 	"waybill/projections"
 )
 
@@ -31,7 +35,7 @@ type ConnectOptions struct {
 func Connect(ctx context.Context, databaseURL string, o ConnectOptions) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
-		return nil, fmt.Errorf("database URL: %w", err)
+		return nil, unreadable(err)
 	}
 	if o.MaxConns > 0 {
 		cfg.MaxConns = o.MaxConns
@@ -56,6 +60,21 @@ func Connect(ctx context.Context, databaseURL string, o ConnectOptions) (*pgxpoo
 }
 
 func millis(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }
+
+// unreadable turns what pgx says of a database URL into a refusal that quotes no
+// password: where the text does not even parse as a URL nobody can tell where its
+// password ends.
+func unreadable(err error) error {
+	const hint = "the database URL cannot be read"
+	var parse *pgconn.ParseConfigError
+	if errors.As(err, &parse) {
+		u, urlErr := url.Parse(parse.ConnString)
+		if cause := errors.Unwrap(err); urlErr == nil && u.Scheme != "" && u.Host != "" && cause != nil {
+			return domain.ErrInvalidRequest.With(hint + ": " + cause.Error())
+		}
+	}
+	return domain.ErrInvalidRequest.With(hint + "; write postgres://USER@HOST:PORT/DATABASE, special characters in a password percent-encoded")
+}
 
 // Vault seals what must not lie in the database in the clear. The context is bound
 // to the sealed bytes: they open under the same one only.

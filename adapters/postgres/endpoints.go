@@ -115,11 +115,8 @@ func (l *Ledger) SubmitEndpoints(ctx context.Context, ids []uuid.UUID) (map[uuid
 		return nil, fmt.Errorf("read endpoints: %w", err)
 	}
 	found := map[uuid.UUID]projections.SubmitEndpoint{}
-	_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e projections.SubmitEndpoint, err error) {
-		var rate string
-		if err = row.Scan(&e.ID, &e.Tenant, &e.Status, &rate); err == nil {
-			err = e.Rate.UnmarshalText([]byte(rate))
-		}
+	_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (projections.SubmitEndpoint, error) {
+		e, err := scanSubmitEndpoint(row)
 		found[e.ID] = e
 		return e, err
 	})
@@ -131,22 +128,30 @@ func (l *Ledger) SubmitEndpoints(ctx context.Context, ids []uuid.UUID) (map[uuid
 
 // FanOut returns the tenant's endpoints that want messages of the event type, in
 // order of id.
-func (l *Ledger) FanOut(ctx context.Context, tenant, eventType string) ([]uuid.UUID, error) {
+func (l *Ledger) FanOut(ctx context.Context, tenant, eventType string) ([]projections.SubmitEndpoint, error) {
 	rows, err := l.pool.Query(ctx, l.Schema.SQL(fanoutEndpoints), args{"tenant": tenant})
 	if err != nil {
 		return nil, fmt.Errorf("find endpoints of %q: %w", eventType, err)
 	}
-	var ids []uuid.UUID
+	var list []projections.SubmitEndpoint
 	_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (struct{}, error) {
-		var e domain.Endpoint
-		err := row.Scan(&e.ID, &e.Config.EventTypes)
-		if e.Wants(eventType) {
-			ids = append(ids, e.ID)
+		var wants domain.Endpoint
+		e, err := scanSubmitEndpoint(row, &wants.Config.EventTypes)
+		if wants.Wants(eventType) {
+			list = append(list, e)
 		}
 		return struct{}{}, err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("find endpoints of %q: %w", eventType, err)
 	}
-	return ids, nil
+	return list, nil
+}
+
+func scanSubmitEndpoint(row pgx.CollectableRow, more ...any) (e projections.SubmitEndpoint, err error) {
+	var rate, delay string
+	if err := row.Scan(append([]any{&e.ID, &e.Tenant, &e.Status, &rate, &delay}, more...)...); err != nil {
+		return e, err
+	}
+	return e, errors.Join(e.Rate.UnmarshalText([]byte(rate)), e.Delay.UnmarshalText([]byte(delay)))
 }

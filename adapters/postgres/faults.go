@@ -53,9 +53,10 @@ func Unsure(err error) bool {
 }
 
 func connectionLost(err error) bool {
-	var netErr net.Error
+	var broken *net.OpError
 	var connect *pgconn.ConnectError
-	return errors.As(err, &netErr) || errors.As(err, &connect) || pgconn.SafeToRetry(err) ||
+	listening := errors.As(err, &broken) && broken.Op == "listen"
+	return broken != nil && !listening || errors.As(err, &connect) || pgconn.SafeToRetry(err) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
 		strings.Contains(err.Error(), "conn closed") || strings.Contains(err.Error(), "closed pool")
 }

@@ -51,7 +51,7 @@ func Migrate(ctx context.Context, databaseURL string, o MigrateOptions) error {
 	}
 	cfg, err := pgx.ParseConfig(databaseURL)
 	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
+		return unreadable(err)
 	}
 	maps.Copy(cfg.RuntimeParams, map[string]string{
 		"application_name": "waybill migrate", "timezone": "UTC", "lock_timeout": millis(time.Minute),

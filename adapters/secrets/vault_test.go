@@ -146,7 +146,7 @@ func TestWhatIsNoKeysetIsRefusedWithoutQuotingIt(t *testing.T) {
 		"cut":              good[:len(good)-20],
 		"disabled":         strings.Replace(good, "ENABLED", "DISABLED", 1),
 		"not an AEAD":      hmac.String(),
-		"too long":         strings.Repeat(" ", MaxKeyset) + good,
+		"too long":         good + strings.Repeat(" ", MaxKeyset),
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse(bad)

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -66,7 +67,7 @@ func (s Submission) draft(by Caller, scope uuid.UUID, endpoints []projections.Su
 		facts, err := domain.Schedule(domain.Scheduled{
 			EndpointID: e.ID, MessageID: m.ID, EventType: s.EventType, ContentType: s.ContentType,
 			PayloadSize: len(s.Payload), Commitment: m.Commitment, IdempotencyKey: s.IdempotencyKey,
-			Fingerprint: d.Fingerprint, OrderingKey: s.OrderingKey, DueAt: at.Later(s.NotBefore), OnBehalfOf: by.OnBehalfOf,
+			Fingerprint: d.Fingerprint, OrderingKey: s.OrderingKey, DueAt: at.After(time.Duration(e.Delay)).Later(s.NotBefore), OnBehalfOf: by.OnBehalfOf,
 		}, e.Status)
 		if err != nil {
 			return d, err
@@ -102,10 +103,6 @@ func (s *Submitter) endpointsOf(ctx context.Context, p *pending, known map[uuid.
 	if err != nil {
 		return nil, uuid.Nil, err
 	}
-	ids, err := s.ledger.FanOut(ctx, p.by.Tenant, p.sub.EventType)
-	list := make([]projections.SubmitEndpoint, len(ids))
-	for i, id := range ids {
-		list[i] = projections.SubmitEndpoint{ID: id, Tenant: p.by.Tenant, Status: domain.StatusActive}
-	}
+	list, err := s.ledger.FanOut(ctx, p.by.Tenant, p.sub.EventType)
 	return list, tenant.ID, err
 }

@@ -18,7 +18,7 @@ type SubmitLedger interface {
 	NewIDAt(at domain.Instant) uuid.UUID
 	Tenant(ctx context.Context, name string) (projections.Tenant, error)
 	SubmitEndpoints(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]projections.SubmitEndpoint, error)
-	FanOut(ctx context.Context, tenant, eventType string) ([]uuid.UUID, error)
+	FanOut(ctx context.Context, tenant, eventType string) ([]projections.SubmitEndpoint, error)
 	SpendRates(ctx context.Context, list []projections.Spending) (map[uuid.UUID]projections.Budget, error)
 	Schedule(ctx context.Context, items []projections.Submission, at domain.Instant) ([]projections.Acceptance, error)
 }

@@ -197,6 +197,43 @@ func TestBadItemHarmsNoNeighbour(t *testing.T) {
 	d.verify()
 }
 
+// TestFirstDelayPrecedesTheFirstAttempt: delays[0] is no ornament, and a not-before
+// beyond it outweighs it.
+func TestFirstDelayPrecedesTheFirstAttempt(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	e := d.endpoint("late")
+	if _, _, err := (command.Endpoints{Ledger: d.Ledger, Rules: rules{}}).Update(t.Context(), by, e, []byte(`{"policy":{"retries":{"delays":["1h","2h"]}}}`), 0); err != nil {
+		t.Fatal(err)
+	}
+	now, err := d.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := message(e, "", "x")
+	later.NotBefore = now.After(5 * time.Hour)
+	for want, sub := range map[time.Duration]command.Submission{
+		time.Hour: message(e, "", "x"), 5 * time.Hour: later,
+	} {
+		a, err := d.submit.Submit(t.Context(), by, sub)
+		if err != nil {
+			t.Fatal(err)
+		}
+		row, err := d.Delivery(t.Context(), domain.DefaultTenant, a.Deliveries[0].DeliveryID)
+		if err != nil || row.DueAt.Sub(now.Add(want)).Abs() > time.Minute {
+			t.Errorf("due at %s, want %s from %s: %v", row.DueAt, want, now, err)
+		}
+	}
+	a, err := d.submit.Submit(t.Context(), by, command.Submission{EventType: "late", Payload: []byte("x")})
+	if err != nil || len(a.Deliveries) != 1 {
+		t.Fatal(a, err)
+	}
+	row, err := d.Delivery(t.Context(), domain.DefaultTenant, a.Deliveries[0].DeliveryID)
+	if err != nil || row.DueAt.Sub(now.Add(time.Hour)).Abs() > time.Minute {
+		t.Errorf("fanned out: due at %s: %v", row.DueAt, err)
+	}
+}
+
 // TestFanOut reaches the endpoints that want the event type, big ones too, and a
 // repeated key finds the same deliveries.
 func TestFanOut(t *testing.T) {

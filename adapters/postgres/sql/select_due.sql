@@ -14,7 +14,10 @@ from unnest(@endpoints::uuid[], @since::timestamptz[], @quotas::int[], @busy::in
 join waybill.endpoints e on e.id = w.id and e.status = 'active'
 join waybill.endpoint_secrets s on s.endpoint_id = e.id
 cross join lateral (
-  select q.*, q.ctid as tid
+  select q.id, q.tenant, q.endpoint_id, q.message_id, q.event_type, q.idempotency_key, q.ordering_key, q.state, q.version,
+    q.attempts, q.cycle, q.cycle_attempts, q.due_at, q.claim_token, q.failure_reason, q.last_outcome, q.last_attempt,
+    q.unknown_attempts, q.proof, q.forced_after, q.held_by, q.payload_erased, q.created_at, q.updated_at, q.head_hash,
+    q.ctid as tid
   from waybill.deliveries q
   where q.endpoint_id = w.id and q.due_at >= w.since and q.due_at <= now()
   order by q.due_at

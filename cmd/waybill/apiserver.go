@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"waybill/adapters/postgres"
+	"waybill/handlers/api"
+	"waybill/handlers/command"
+)
+
+// Bounds of one connection, so that a slow or idle client holds nothing for long.
+const (
+	headerTime = 5 * time.Second
+	readTime   = 60 * time.Second // of a whole request; a batch is at most 16 MiB
+	idleTime   = 2 * time.Minute
+	maxHeaders = 64 << 10
+)
+
+// apiServer is the API on an address.
+type apiServer struct {
+	listener net.Listener
+	server   *http.Server
+}
+
+// handler is the API over the node's parts.
+func (n *node) handler() http.Handler {
+	return api.New(api.Config{
+		Submitter: n.submitter, Operations: command.Operations{Ledger: n.ledger}, Endpoints: n.endpoints(),
+		Keys: command.Keys{Ledger: n.ledger}, Ledger: n.ledger, Ready: n.ledger,
+		Transient: postgres.Transient, Log: n.config.Log, MaxPayload: n.config.MaxPayload, Version: thisBuild().Version,
+	})
+}
+
+// listen takes the address; nobody is answered before serve.
+func listen(c nodeConfig, h http.Handler) (*apiServer, error) {
+	l, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	return &apiServer{l, &http.Server{
+		Handler: h, ReadHeaderTimeout: headerTime, ReadTimeout: readTime, IdleTimeout: idleTime,
+		MaxHeaderBytes: maxHeaders, ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelWarn),
+	}}, nil
+}
+
+// serve answers until stop; a failure before that is sent on.
+func (a *apiServer) serve(failed chan<- error) {
+	if err := a.server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
+		failed <- fmt.Errorf("the API has ended: %w", err)
+	}
+}
+
+// stop accepts nothing more and waits for requests in flight, then breaks them off.
+func (a *apiServer) stop(patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	err := a.server.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = errors.New("requests in flight were broken off")
+	}
+	return errors.Join(err, a.server.Close())
+}

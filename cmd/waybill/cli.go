@@ -1,0 +1,36 @@
+package main
+
+import (
+	"waybill/projections"
+)
+
+const description = "A delivery ledger on PostgreSQL: it hands messages to HTTP endpoints and keeps " +
+	"an append-only history of every claim, attempt, result and decision. " +
+	"Every flag may also come from the environment: --database-url is WAYBILL_DATABASE_URL."
+
+// cli is the whole command line.
+type cli struct {
+	globals `embed:""`
+
+	Demo       demoCmd       `cmd:"" help:"See the whole life of deliveries in a quarter of a minute; needs nothing set up."`
+	Dev        devCmd        `cmd:"" help:"Run everything on an embedded database, for development."`
+	Serve      serveCmd      `cmd:"" help:"Run the API, a worker, or both."`
+	Migrate    migrateCmd    `cmd:"" help:"Bring the database's schema up to date, as its owner."`
+	Tenants    tenantsCmd    `cmd:"" help:"Make and list tenants."`
+	Keys       keysCmd       `cmd:"" help:"Make, list and revoke API keys."`
+	Keyset     keysetCmd     `cmd:"" help:"Make the keyset that seals secrets in the database."`
+	Endpoints  endpointsCmd  `cmd:"" help:"Configure where deliveries go."`
+	Submit     submitCmd     `cmd:"" help:"Hand in a message for one endpoint; prints the delivery's id."`
+	Deliveries deliveriesCmd `cmd:"" help:"Look at deliveries and decide about them."`
+	Help       helpCmd       `cmd:"" help:"Read a guide, or list them."`
+	Version    versionCmd    `cmd:"" help:"Print the version."`
+}
+
+// globals are the flags of every command.
+type globals struct {
+	DatabaseURL string             `placeholder:"URL" help:"The ledger's database; better given in the environment, as others can see a process's arguments."`
+	Schema      projections.Schema `default:"waybill" help:"The schema that the ledger lives in."`
+	Tenant      string             `default:"default" help:"Whose data."`
+	JSON        bool               `help:"Print one JSON value a line."`
+	KeysetFile  string             `placeholder:"F" help:"The keyset that seals secrets (mode 0600); its content may come as $$WAYBILL_KEYSET instead."`
+}

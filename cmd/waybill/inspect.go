@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+var (
+	//go:embed sql/get_privileges.sql
+	getPrivileges string
+	//go:embed sql/get_newest_secret.sql
+	getNewestSecret string
+)
+
+// How often the log's coming months are looked after, and how soon again after a
+// fault.
+const (
+	partitionsEvery = time.Hour
+	partitionsAgain = time.Minute
+)
+
+// inspect looks at the database before anything runs on it.
+func (n *node) inspect(ctx context.Context) error {
+	if err := n.ledger.CheckSchema(ctx); err != nil {
+		return err
+	}
+	if err := n.checkKeyset(ctx); err != nil {
+		return err
+	}
+	return n.warnOfPower(ctx)
+}
+
+// checkKeyset refuses a keyset that does not open what the ledger holds: with it no
+// delivery could be made.
+func (n *node) checkKeyset(ctx context.Context) error {
+	var id uuid.UUID
+	var sealed []byte
+	err := n.pool.QueryRow(ctx, n.ledger.Schema.SQL(getNewestSecret)).Scan(&id, &sealed)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil
+	case err != nil:
+		return fmt.Errorf("check the keyset: %w", err)
+	}
+	if _, err := n.config.Vault.Open(sealed, id[:]); err != nil {
+		return fmt.Errorf("the keyset is not the one that this ledger's secrets were sealed with: endpoint %s: %w", id, err)
+	}
+	return nil
+}
+
+// warnOfPower says so when the role could change what must never change: the log is
+// append-only for the application's role alone.
+func (n *node) warnOfPower(ctx context.Context) error {
+	var role string
+	var super, owner bool
+	err := n.pool.QueryRow(ctx, n.ledger.Schema.SQL(getPrivileges)).Scan(&role, &super, &owner)
+	if err != nil {
+		return fmt.Errorf("look at the role's privileges: %w", err)
+	}
+	const remedy = "make a role of its own, run: waybill migrate --app-role ROLE, and connect as that"
+	switch {
+	case super:
+		n.config.Log.Warn("CONNECTED AS A SUPERUSER, who can rewrite the log", "role", role, "remedy", remedy)
+	case owner:
+		n.config.Log.Warn("CONNECTED AS THE OWNER OF THE LOG, who can rewrite it", "role", role, "remedy", remedy)
+	}
+	return nil
+}
+
+// makePartitions makes the log's coming months, at once and then hourly, until ctx
+// ends.
+func (n *node) makePartitions(ctx context.Context) {
+	for pause := time.Duration(0); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		made, err := n.ledger.MakePartitions(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			n.config.Log.Error("the log's coming months could not be made", "error", err)
+			pause = partitionsAgain
+		default:
+			pause = partitionsEvery
+		}
+		if made > 0 {
+			n.config.Log.Info("made partitions of the log", "months", made)
+		}
+	}
+}

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"context"
+
+	"waybill/adapters/postgres"
+)
+
+// migrateCmd brings the schema up to date.
+type migrateCmd struct {
+	AppRole string `placeholder:"R" help:"The role that serve connects as; it is granted what it needs and no more."`
+}
+
+// Run migrates as the role that the URL names, which then owns the schema.
+func (c *migrateCmd) Run(ctx context.Context, in *invocation) error {
+	if err := in.check(); err != nil {
+		return err
+	}
+	err := postgres.Migrate(ctx, in.DatabaseURL, postgres.MigrateOptions{Schema: in.Schema, AppRole: c.AppRole})
+	if err != nil {
+		return err
+	}
+	return say(in, map[string]string{"schema": string(in.Schema), "app_role": c.AppRole}, string(in.Schema), "is up to date")
+}
