@@ -36,18 +36,40 @@ func (l *Ledger) CreateEndpoint(ctx context.Context, c projections.EndpointChang
 	return nil
 }
 
-// ChangeEndpoint locks an endpoint, lets decide look at it and writes what it
-// decides. Changes of one endpoint follow one another, so decide runs once; it must
-// be quick and must not touch the database.
+// ChangeEndpoint locks an endpoint, lets decide look at it and at its opened target,
+// and writes what it decides. Changes of one endpoint follow one another, so decide
+// usually runs once; it must be quick and must not touch the database.
 func (l *Ledger) ChangeEndpoint(ctx context.Context, tenant string, id uuid.UUID,
 	decide func(projections.Endpoint, domain.Target) (projections.EndpointDecision, error),
 ) (after projections.Endpoint, err error) {
+	return l.changeEndpoint(ctx, tenant, id, func(p projections.Endpoint, sealed []byte) (projections.EndpointDecision, error) {
+		target, err := l.openTarget(id, sealed)
+		if err != nil {
+			return projections.EndpointDecision{}, err
+		}
+		return decide(p, target)
+	})
+}
+
+// ChangeEndpointStatus is ChangeEndpoint for decisions that need no target: they can
+// be taken by who has no keyset.
+func (l *Ledger) ChangeEndpointStatus(ctx context.Context, tenant string, id uuid.UUID,
+	decide func(projections.Endpoint) (projections.EndpointDecision, error),
+) (after projections.Endpoint, err error) {
+	return l.changeEndpoint(ctx, tenant, id, func(p projections.Endpoint, _ []byte) (projections.EndpointDecision, error) {
+		return decide(p)
+	})
+}
+
+func (l *Ledger) changeEndpoint(ctx context.Context, tenant string, id uuid.UUID,
+	decide func(projections.Endpoint, []byte) (projections.EndpointDecision, error),
+) (after projections.Endpoint, err error) {
 	err = l.transact(ctx, func(tx pgx.Tx) error {
-		before, target, err := l.lockEndpoint(ctx, tx, tenant, id)
+		before, sealed, err := l.lockEndpoint(ctx, tx, tenant, id)
 		if err != nil {
 			return err
 		}
-		d, err := decide(before, target)
+		d, err := decide(before, sealed)
 		if err != nil {
 			return err
 		}
@@ -63,23 +85,18 @@ func (l *Ledger) ChangeEndpoint(ctx context.Context, tenant string, id uuid.UUID
 	return after, nil
 }
 
-func (l *Ledger) lockEndpoint(ctx context.Context, tx pgx.Tx, tenant string, id uuid.UUID) (projections.Endpoint, domain.Target, error) {
+func (l *Ledger) lockEndpoint(ctx context.Context, tx pgx.Tx, tenant string, id uuid.UUID) (p projections.Endpoint, sealed []byte, err error) {
 	rows, err := tx.Query(ctx, l.Schema.SQL(lockEndpoint), args{"tenant": tenant, "id": id})
 	if err != nil {
-		return projections.Endpoint{}, domain.Target{}, err
+		return p, nil, err
 	}
-	var sealed []byte
-	p, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (projections.Endpoint, error) {
+	p, err = pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (projections.Endpoint, error) {
 		return projections.ScanEndpoint(row, &sealed)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return p, domain.Target{}, domain.ErrEndpointNotFound
+		return p, nil, domain.ErrEndpointNotFound
 	}
-	if err != nil {
-		return p, domain.Target{}, err
-	}
-	target, err := l.openTarget(id, sealed)
-	return p, target, err
+	return p, sealed, err
 }
 
 func (l *Ledger) putEndpoint(ctx context.Context, tx pgx.Tx, c projections.EndpointChange, target *domain.Target) error {

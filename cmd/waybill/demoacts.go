@@ -7,7 +7,6 @@ import (
 
 	"waybill/adapters/embedded"
 	"waybill/domain"
-	"waybill/handlers/command"
 	"waybill/projections"
 )
 
@@ -164,7 +163,7 @@ func (d *demo) decide(ctx context.Context) error {
 		return err
 	}
 	d.screen.title("5  A person decides, and the history says who and why")
-	operations := command.Operations{Ledger: d.front.ledger}
+	operations := d.front.operations()
 	failed, held := s.of(d.part(theStrict))[0], s.of(d.part(theVault))[0]
 	d.part(theStrict).repaired.Store(true)
 	reason := "they have let us in"

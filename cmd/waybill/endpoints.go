@@ -156,12 +156,12 @@ func (c *endpointRotateCmd) Run(ctx context.Context, in *invocation) error {
 	})
 }
 
-// turnEndpoint takes one of the decisions that need nothing but the endpoint. They
-// need the keyset too, as an endpoint is locked and opened in one piece.
+// turnEndpoint takes one of the decisions that need nothing but the endpoint: whoever
+// must stop deliveries at once need not have the keyset at hand.
 func (in *invocation) turnEndpoint(ctx context.Context, id identity, version int,
 	decide func(command.Endpoints, context.Context, command.Caller, uuid.UUID, int) (projections.Endpoint, error),
 ) error {
-	return in.withSecrets(ctx, func(s *session) error {
+	return in.withTenant(ctx, func(s *session) error {
 		p, err := decide(s.endpoints(networks{}), ctx, s.by, id.UUID, version)
 		if err != nil {
 			return err

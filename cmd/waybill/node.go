@@ -129,6 +129,15 @@ func (n *node) endpoints() command.Endpoints {
 	return command.Endpoints{Ledger: n.ledger, Rules: rules{n.config.AllowNetworks}}
 }
 
+// operations tell this node's worker what they make due, so that it need not be found.
+func (n *node) operations() command.Operations {
+	o := command.Operations{Ledger: n.ledger}
+	if n.worker != nil {
+		o.Due = n.worker.Hint
+	}
+	return o
+}
+
 // disable is what follows a 410.
 func (n *node) disable(ctx context.Context, tenant string, endpoint, delivery uuid.UUID) error {
 	by := command.Caller{Tenant: tenant, Actor: domain.SystemActor("worker")}

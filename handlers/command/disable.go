@@ -12,8 +12,5 @@ import (
 // Disable stops an endpoint's deliveries because its receiver answered one of them
 // that it wants no more. An endpoint that is archived or disabled stays as it is.
 func (e Endpoints) Disable(ctx context.Context, by Caller, endpoint uuid.UUID, why string, delivery uuid.UUID) (projections.Endpoint, error) {
-	return e.change(ctx, by, endpoint, 0, func(p projections.Endpoint, _ domain.Target, _ domain.Instant) ([]domain.Event, *domain.Target, error) {
-		facts, err := p.Disable(why, delivery)
-		return facts, nil, err
-	})
+	return e.changeStatus(ctx, by, endpoint, 0, func(p projections.Endpoint) ([]domain.Event, error) { return p.Disable(why, delivery) })
 }

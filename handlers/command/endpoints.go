@@ -21,6 +21,9 @@ type EndpointLedger interface {
 	ChangeEndpoint(ctx context.Context, tenant string, id uuid.UUID,
 		decide func(projections.Endpoint, domain.Target) (projections.EndpointDecision, error),
 	) (projections.Endpoint, error)
+	ChangeEndpointStatus(ctx context.Context, tenant string, id uuid.UUID,
+		decide func(projections.Endpoint) (projections.EndpointDecision, error),
+	) (projections.Endpoint, error)
 }
 
 // EndpointRules is what the sending side knows of URLs, headers and secrets. Errors
@@ -168,26 +171,17 @@ func (e Endpoints) RotateSecret(ctx context.Context, by Caller, id uuid.UUID, ov
 
 // Pause makes an endpoint's deliveries wait.
 func (e Endpoints) Pause(ctx context.Context, by Caller, id uuid.UUID, ifVersion int) (projections.Endpoint, error) {
-	return e.change(ctx, by, id, ifVersion, func(p projections.Endpoint, _ domain.Target, _ domain.Instant) ([]domain.Event, *domain.Target, error) {
-		facts, err := p.Pause(by.OnBehalfOf)
-		return facts, nil, err
-	})
+	return e.changeStatus(ctx, by, id, ifVersion, func(p projections.Endpoint) ([]domain.Event, error) { return p.Pause(by.OnBehalfOf) })
 }
 
 // Resume lets an endpoint's deliveries flow again.
 func (e Endpoints) Resume(ctx context.Context, by Caller, id uuid.UUID, ifVersion int) (projections.Endpoint, error) {
-	return e.change(ctx, by, id, ifVersion, func(p projections.Endpoint, _ domain.Target, _ domain.Instant) ([]domain.Event, *domain.Target, error) {
-		facts, err := p.Resume(by.OnBehalfOf)
-		return facts, nil, err
-	})
+	return e.changeStatus(ctx, by, id, ifVersion, func(p projections.Endpoint) ([]domain.Event, error) { return p.Resume(by.OnBehalfOf) })
 }
 
 // Archive ends an endpoint for ever; its history stays.
 func (e Endpoints) Archive(ctx context.Context, by Caller, id uuid.UUID, ifVersion int) (projections.Endpoint, error) {
-	return e.change(ctx, by, id, ifVersion, func(p projections.Endpoint, _ domain.Target, _ domain.Instant) ([]domain.Event, *domain.Target, error) {
-		facts, err := p.Archive(by.OnBehalfOf)
-		return facts, nil, err
-	})
+	return e.changeStatus(ctx, by, id, ifVersion, func(p projections.Endpoint) ([]domain.Event, error) { return p.Archive(by.OnBehalfOf) })
 }
 
 // endpointDecision looks at an endpoint and says what follows; a nil target stays.
@@ -204,17 +198,40 @@ func (e Endpoints) change(ctx context.Context, by Caller, id uuid.UUID, ifVersio
 		return projections.Endpoint{}, err
 	}
 	return e.Ledger.ChangeEndpoint(ctx, by.Tenant, id, func(p projections.Endpoint, t domain.Target) (projections.EndpointDecision, error) {
-		if ifVersion != 0 && ifVersion != p.Version {
-			return projections.EndpointDecision{}, domain.ErrVersionMismatch
-		}
 		at := at.Later(p.UpdatedAt)
 		facts, target, err := decide(p, t, at)
-		if err != nil || len(facts) == 0 {
-			return projections.EndpointDecision{}, err
-		}
-		change, err := p.Advance(by.Actor, at, facts...)
-		return projections.EndpointDecision{Change: change, Target: target}, err
+		return follow(by, p, ifVersion, at, facts, target, err)
 	})
+}
+
+// changeStatus is change for decisions that need nothing secret.
+func (e Endpoints) changeStatus(ctx context.Context, by Caller, id uuid.UUID, ifVersion int,
+	decide func(projections.Endpoint) ([]domain.Event, error),
+) (projections.Endpoint, error) {
+	if err := by.Check(); err != nil {
+		return projections.Endpoint{}, err
+	}
+	at, err := e.Ledger.Now(ctx)
+	if err != nil {
+		return projections.Endpoint{}, err
+	}
+	return e.Ledger.ChangeEndpointStatus(ctx, by.Tenant, id, func(p projections.Endpoint) (projections.EndpointDecision, error) {
+		facts, err := decide(p)
+		return follow(by, p, ifVersion, at, facts, nil, err)
+	})
+}
+
+// follow turns what was decided into what is stored, unless the change was meant for
+// another version.
+func follow(by Caller, p projections.Endpoint, ifVersion int, at domain.Instant, facts []domain.Event, target *domain.Target, err error) (projections.EndpointDecision, error) {
+	if ifVersion != 0 && ifVersion != p.Version {
+		return projections.EndpointDecision{}, domain.ErrVersionMismatch
+	}
+	if err != nil || len(facts) == 0 {
+		return projections.EndpointDecision{}, err
+	}
+	change, err := p.Advance(by.Actor, at, facts...)
+	return projections.EndpointDecision{Change: change, Target: target}, err
 }
 
 func newFingerprintKey() []byte {

@@ -16,8 +16,12 @@ type OperateLedger interface {
 	Append(ctx context.Context, changes []projections.DeliveryChange) (stale []uuid.UUID, err error)
 }
 
-// Operations are the decisions that people take about single deliveries.
-type Operations struct{ Ledger OperateLedger }
+// Operations are the decisions that people take about single deliveries. Due, if
+// given, is told which endpoints have new work after a decision.
+type Operations struct {
+	Ledger OperateLedger
+	Due    func(endpoints []uuid.UUID)
+}
 
 // Replay starts a new cycle of attempts; see [domain.Delivery.Replay].
 func (o Operations) Replay(ctx context.Context, by Caller, id uuid.UUID, reason string, force bool) (projections.Delivery, error) {
@@ -66,8 +70,14 @@ func (o Operations) decide(ctx context.Context, by Caller, id uuid.UUID, reason 
 			return d, err
 		}
 		stale, err := o.Ledger.Append(ctx, []projections.DeliveryChange{change})
-		if err != nil || len(stale) == 0 {
-			return change.After, err
+		if err != nil {
+			return d, err
+		}
+		if len(stale) == 0 {
+			if o.Due != nil && change.After.State == domain.StatePending {
+				o.Due([]uuid.UUID{change.After.EndpointID})
+			}
+			return change.After, nil
 		}
 	}
 	return projections.Delivery{}, domain.ErrStale
