@@ -28,6 +28,7 @@ func delayed(second time.Duration, jitter, random float64) domain.Retry {
 	return domain.Retry{Policy: p, From: noon, Random: random}
 }
 
+// TestRetryAfterPostponesAndNeverHastens is case 22: jitter never undercuts Retry-After.
 func TestRetryAfterPostponesAndNeverHastens(t *testing.T) {
 	for name, c := range map[string]struct{ delay, after, want time.Duration }{
 		"later than the policy":  {time.Second, time.Minute, time.Minute},

@@ -39,8 +39,8 @@ func TestLifeOfADelivery(t *testing.T) {
 	f.verify()
 }
 
-// TestStaleWriterIsRefused is rule 2: of twenty appends decided on one version, one
-// is written and nineteen are refused, and the log shows exactly the one. It fails
+// TestStaleWriterIsRefused is rule 2 and Case 9: of twenty appends decided on one version,
+// one is written and nineteen are refused, and the log shows exactly the one. It fails
 // without the version in the append's gate.
 func TestStaleWriterIsRefused(t *testing.T) {
 	t.Parallel()

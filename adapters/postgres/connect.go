@@ -52,11 +52,20 @@ func Connect(ctx context.Context, databaseURL string, o ConnectOptions) (*pgxpoo
 	if cfg.ConnConfig.ConnectTimeout == 0 {
 		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
+	cfg.ConnConfig.OnPgError = closes(cfg.ConnConfig.OnPgError)
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
 	}
 	return pool, nil
+}
+
+// closes also ends a connection that turns out to be read-only: after a failover the
+// server that it leads to is the primary no more, and a new one may lead elsewhere.
+func closes(otherwise pgconn.PgErrorHandler) pgconn.PgErrorHandler {
+	return func(c *pgconn.PgConn, err *pgconn.PgError) bool {
+		return err.Code != codeReadOnly && (otherwise == nil || otherwise(c, err))
+	}
 }
 
 func millis(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }

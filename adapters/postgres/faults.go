@@ -20,6 +20,7 @@ const (
 	codeUnique          = "23505"
 	codeUndefinedSchema = "3F000"
 	codeUndefinedTable  = "42P01"
+	codeReadOnly        = "25006"
 )
 
 // neverWritten are codes after which the statement surely had no effect and which
@@ -27,7 +28,7 @@ const (
 // resources, shutdown, and a server that is read-only after a failover.
 var neverWritten = []string{
 	"40001", "40P01", "55P03", "57014", "53000", "53100", "53200", "53300", "53400",
-	"57P01", "57P02", "57P03", "57P05", "25P03", "25006", "58030",
+	"57P01", "57P02", "57P03", "57P05", "25P03", codeReadOnly, "58030",
 }
 
 // Transient reports whether a fault may pass by itself.
@@ -70,7 +71,7 @@ func Isolable(err error) bool {
 		return true
 	}
 	return errors.As(err, &pg) && !strings.HasPrefix(pg.Code, "57P") && !strings.HasPrefix(pg.Code, "08") &&
-		!strings.HasPrefix(pg.Code, "53") && pg.Code != "25006"
+		!strings.HasPrefix(pg.Code, "53") && pg.Code != codeReadOnly
 }
 
 // tries is how often a write is begun anew after a fault that surely wrote nothing.

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -273,7 +274,7 @@ func TestClaimsPartitionTheWork(t *testing.T) {
 }
 
 // TestLockedRowIsPassedOver: while somebody holds one due row, a claim takes the
-// others at once.
+// others and does not wait. It fails without SKIP LOCKED.
 func TestLockedRowIsPassedOver(t *testing.T) {
 	t.Parallel()
 	f := open(t)
@@ -287,8 +288,12 @@ func TestLockedRowIsPassedOver(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), "select from waybill.deliveries where id = $1 for update", list[0].ID); err != nil {
 		t.Fatal(err)
 	}
-	if b := f.claim(e.ID, 10, time.Minute); len(b.Taken) != 2 {
-		t.Errorf("claimed %d of the 2 that are free", len(b.Taken))
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	b, err := f.Claim(ctx, projections.ClaimRequest{Worker: "w", Lease: time.Minute, Batch: 10,
+		From: []projections.ClaimQuota{{EndpointID: e.ID, Limit: 10}}})
+	if err != nil || len(b.Taken) != 2 {
+		t.Errorf("claimed %d of the 2 that are free: %v", len(b.Taken), err)
 	}
 }
 

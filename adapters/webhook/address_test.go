@@ -81,6 +81,7 @@ func TestUnreachableResolverIsDNS(t *testing.T) {
 	expect(t, newSender(t, resolving(dead)).Send(t.Context(), requestTo("https://nowhere.invalid/")), domain.Unreached, domain.ReasonDNS)
 }
 
+// TestDNSFailsThenRecovers is case 15: unreached while the name does not resolve.
 func TestDNSFailsThenRecovers(t *testing.T) {
 	t.Parallel()
 	var up atomic.Bool

@@ -41,6 +41,7 @@ func gzipped(data []byte) []byte {
 	return b.Bytes()
 }
 
+// TestBodiesWithoutEndAreBounded is case 20: bodies without end, dripping ones and gzip bombs are bounded.
 func TestBodiesWithoutEndAreBounded(t *testing.T) {
 	t.Parallel()
 	bomb := bytes.Repeat(gzipped(make([]byte, 1<<20)), 10_000) // 10 GB in 10 MB

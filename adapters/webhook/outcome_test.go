@@ -34,6 +34,7 @@ func TestStatusDecides(t *testing.T) {
 	}
 }
 
+// TestRedirectsAreRefusedAndNotFollowed is case 21: redirects are refused, and where they lead is kept.
 func TestRedirectsAreRefusedAndNotFollowed(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{300, 301, 302, 303, 304, 307, 308} {
@@ -63,6 +64,8 @@ func TestConnectionRefusedIsUnreached(t *testing.T) {
 }
 
 // After the request was read, every end without a status line is unknown.
+//
+// Case 24: what was written and got no answer is unknown.
 func TestWrittenAndUnansweredIsUnknown(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -8,6 +8,7 @@ import (
 	"time"
 )
 
+// TestParseRetryAfter is case 22: seconds, dates, the past, rubbish and a year.
 func TestParseRetryAfter(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -55,6 +55,7 @@ func tlsServer(t *testing.T, config *tls.Config, handler http.HandlerFunc) strin
 	return srv.URL
 }
 
+// TestUntrustedTLSIsUnreachedAndSaysWhy is case 23: certificates that are expired, of another name or of an unknown CA.
 func TestUntrustedTLSIsUnreachedAndSaysWhy(t *testing.T) {
 	t.Parallel()
 	later := time.Now().Add(time.Hour)

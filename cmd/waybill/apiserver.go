@@ -22,19 +22,29 @@ const (
 	maxHeaders = 64 << 10
 )
 
-// apiServer is the API on an address.
+// apiServer is the API, or the probes alone, on an address.
 type apiServer struct {
 	listener net.Listener
 	server   *http.Server
 }
 
-// handler is the API over the node's parts.
+// handler is the API over the node's parts, or what is left of it on a node without one:
+// probes and metrics.
 func (n *node) handler() http.Handler {
-	return api.New(api.Config{
-		Submitter: n.submitter, Operations: n.operations(), Endpoints: n.endpoints(),
+	c := n.apiConfig()
+	if !n.config.API {
+		return n.metrics.counting(api.Probes(c))
+	}
+	return n.metrics.counting(api.New(c))
+}
+
+func (n *node) apiConfig() api.Config {
+	return api.Config{
+		Submitter: meteredSubmitter{n.submitter, n.metrics}, Operations: n.operations(), Endpoints: n.endpoints(),
 		Keys: command.Keys{Ledger: n.ledger}, Ledger: n.ledger, Ready: n.ledger,
 		Transient: postgres.Transient, Log: n.config.Log, MaxPayload: n.config.MaxPayload, Version: thisBuild().Version,
-	})
+		Backlog: n.backlog, Metrics: n.metrics.page(),
+	}
 }
 
 // listen takes the address; nobody is answered before serve.

@@ -22,6 +22,7 @@ type cli struct {
 	Endpoints  endpointsCmd  `cmd:"" help:"Configure where deliveries go."`
 	Submit     submitCmd     `cmd:"" help:"Hand in a message for one endpoint; prints the delivery's id."`
 	Deliveries deliveriesCmd `cmd:"" help:"Look at deliveries and decide about them."`
+	Torture    tortureCmd    `cmd:"" help:"Kill, cut and restart everything, then check what the ledger says of it; needs nothing set up."`
 	Help       helpCmd       `cmd:"" help:"Read a guide, or list them."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
 }

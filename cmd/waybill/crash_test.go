@@ -109,18 +109,30 @@ func awaitClaim(t *testing.T, db *postgrestest.DB, worker string) {
 
 func submitTo(t *testing.T, l *postgres.Ledger, url string, n int) []uuid.UUID {
 	t.Helper()
+	return submitWith(t, l, url, `{"timeout":"4s","retries":{"delays":["0s","100ms","100ms","100ms"]}}`, n)
+}
+
+// submitWith makes an endpoint with a policy and hands in n messages for it.
+func submitWith(t *testing.T, l *postgres.Ledger, url, policy string, n int) []uuid.UUID {
+	t.Helper()
 	by := command.Caller{Tenant: domain.DefaultTenant, Actor: domain.KeyActor(uuid.New())}
 	endpoints := command.Endpoints{Ledger: l, Rules: rules{[]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}}
-	e, _, err := endpoints.Create(t.Context(), by, command.EndpointInput{URL: url,
-		Policy: []byte(`{"timeout":"4s","retries":{"delays":["0s","100ms","100ms","100ms"]}}`)})
+	e, _, err := endpoints.Create(t.Context(), by, command.EndpointInput{URL: url, Policy: []byte(policy)})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return submitMore(t, l, e.ID, n)
+}
+
+// submitMore hands in n messages for an endpoint.
+func submitMore(t *testing.T, l *postgres.Ledger, endpoint uuid.UUID, n int) []uuid.UUID {
+	t.Helper()
+	by := command.Caller{Tenant: domain.DefaultTenant, Actor: domain.KeyActor(uuid.New())}
 	submitter := command.NewSubmitter(l, command.SubmitOptions{})
 	defer submitter.Close()
 	subs := make([]command.Submission, n)
 	for i := range subs {
-		subs[i] = command.Submission{EndpointID: e.ID, EventType: "t", Payload: fmt.Append(nil, i)}
+		subs[i] = command.Submission{EndpointID: endpoint, EventType: "t", Payload: fmt.Append(nil, i)}
 	}
 	ids := make([]uuid.UUID, n)
 	for i, a := range submitter.SubmitBatch(t.Context(), by, subs) {

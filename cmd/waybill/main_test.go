@@ -15,9 +15,9 @@ import (
 )
 
 // TestMain lets the test binary be the program: scripts, and tests that need a
-// process, find it as waybill in PATH.
+// process, find it as waybill in PATH, and [racer] beside it.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"waybill": func() { os.Exit(start()) }})
+	testscript.Main(m, map[string]func(){"waybill": func() { os.Exit(start()) }, "racer": racer})
 }
 
 // TestScripts runs testdata/*.txtar, each on databases of its own:

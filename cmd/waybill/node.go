@@ -34,7 +34,7 @@ type nodeConfig struct {
 	Log           *slog.Logger
 
 	API        bool
-	Listen     string // for the API; port 0: any
+	Listen     string // for the API or, without it, for probes and metrics; port 0: any, empty: nowhere
 	MaxPayload int64
 
 	Worker      bool
@@ -42,6 +42,7 @@ type nodeConfig struct {
 	Concurrency int
 	Lease       time.Duration
 	Drain       time.Duration // for what is in flight when stopping
+	At          func(string)  // see worker.Config; for torture alone
 }
 
 // node is a running part of the product: the API, a worker, or both, on one pool of
@@ -61,7 +62,8 @@ type node struct {
 	sender    *webhook.Sender
 	worker    *worker.Worker // nil if there is none
 	submitter *command.Submitter
-	api       *apiServer // nil if there is none
+	api       *apiServer // nil if it listens nowhere
+	metrics   *metrics
 
 	end    context.CancelFunc // of what runs by itself
 	owned  sync.WaitGroup
@@ -77,7 +79,7 @@ func startNode(ctx context.Context, c nodeConfig) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &node{config: c, pool: pool, failed: make(chan error, 2)}
+	n := &node{config: c, pool: pool, failed: make(chan error, 2), metrics: newMetrics()}
 	n.ledger = postgres.Open(pool, postgres.Config{Schema: c.Schema, Vault: c.Vault})
 	if err := n.inspect(ctx); err != nil {
 		pool.Close()
@@ -86,7 +88,7 @@ func startNode(ctx context.Context, c nodeConfig) (*node, error) {
 	n.assemble()
 	running, end := context.WithCancel(context.WithoutCancel(ctx))
 	n.end = end
-	if c.API {
+	if c.API || c.Listen != "" {
 		if n.api, err = listen(c, n.handler()); err != nil {
 			return nil, errors.Join(err, n.Stop())
 		}
@@ -113,8 +115,10 @@ func (n *node) assemble() {
 	accepted := func([]uuid.UUID) {}
 	if c.Worker {
 		n.worker = worker.New(worker.Config{
-			Name: c.WorkerName, Ledger: n.ledger, Sender: n.sender, Concurrency: c.Concurrency,
-			Lease: c.Lease, DrainTimeout: c.Drain, Log: c.Log, Isolable: postgres.Isolable, Disable: n.disable,
+			Name: c.WorkerName, Ledger: meteredLedger{n.ledger, n.metrics}, Sender: meteredSender{n.sender, n.metrics},
+			Concurrency: c.Concurrency,
+			Lease:       c.Lease, DrainTimeout: c.Drain, Log: c.Log, Isolable: postgres.Isolable, Disable: n.disable,
+			At: c.At,
 		})
 		accepted = n.worker.Hint
 		if longest := c.Lease - worker.LeaseMargin; longest < domain.MaxTimeout {
@@ -122,6 +126,7 @@ func (n *node) assemble() {
 				"lease", c.Lease.String(), "longest_request", longest.String(), "longest_policy_timeout", domain.MaxTimeout.String())
 		}
 	}
+	n.metrics.observe(n.backlog, n.pool)
 	n.submitter = command.NewSubmitter(n.ledger, command.SubmitOptions{Isolable: postgres.Isolable, Accepted: accepted})
 }
 
@@ -145,7 +150,15 @@ func (n *node) disable(ctx context.Context, tenant string, endpoint, delivery uu
 	return err
 }
 
-// Addr is where the API listens; empty if it does not.
+// backlog is how many results wait to be recorded, and for how long the oldest has.
+func (n *node) backlog() (results int, longest time.Duration) {
+	if n.worker == nil {
+		return 0, 0
+	}
+	return n.worker.Waiting()
+}
+
+// Addr is where the API or the probes listen; empty if nothing does.
 func (n *node) Addr() string {
 	if n.api == nil {
 		return ""

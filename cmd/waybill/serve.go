@@ -16,7 +16,7 @@ import (
 // serveCmd runs a node until it is told to stop.
 type serveCmd struct {
 	networks
-	Listen       string        `default:"127.0.0.1:8080" placeholder:"A" help:"Where the API listens (default ${default}); port 0 is any that is free. TLS is for a proxy in front."`
+	Listen       string        `placeholder:"A" help:"Where the API listens (default 127.0.0.1:8080); port 0 is any that is free. TLS is for a proxy in front. Without the API: where probes and metrics are, by default nowhere."`
 	API          bool          `default:"true" negatable:"" help:"Answer the API."`
 	Worker       bool          `default:"true" negatable:"" help:"Deliver."`
 	WorkerName   string        `placeholder:"N" help:"The worker's name in the log (default HOST/PID)."`
@@ -29,11 +29,11 @@ type serveCmd struct {
 
 // Validate refuses what makes no sense together.
 func (c *serveCmd) Validate() error {
-	_, _, err := net.SplitHostPort(c.Listen)
+	_, _, err := net.SplitHostPort(c.address())
 	switch {
 	case !c.API && !c.Worker:
 		return usageError("nothing to do: both --no-api and --no-worker")
-	case c.API && err != nil:
+	case c.address() != "" && err != nil:
 		return usagef("--listen: %s", err)
 	case c.Lease < worker.MinLease:
 		return usagef("--lease is at least %s", worker.MinLease)
@@ -57,7 +57,11 @@ func (c *serveCmd) Run(ctx context.Context, in *invocation) error {
 		return err
 	}
 	log := slog.New(slog.NewJSONHandler(in.err, nil))
-	n, err := startNode(ctx, c.node(in, vault, log))
+	config := c.node(in, vault, log)
+	if config.At, err = crashHook(in.err); err != nil {
+		return err
+	}
+	n, err := startNode(ctx, config)
 	if err != nil {
 		return err
 	}
@@ -75,6 +79,15 @@ func (c *serveCmd) Run(ctx context.Context, in *invocation) error {
 	return err
 }
 
+// address is where the node listens. A worker by itself listens where it is told to only,
+// so that many of them find room on one machine.
+func (c *serveCmd) address() string {
+	if c.API && c.Listen == "" {
+		return "127.0.0.1:8080"
+	}
+	return c.Listen
+}
+
 // workerName is unique among the living.
 func (c *serveCmd) workerName() string {
 	if c.WorkerName != "" {
@@ -87,7 +100,7 @@ func (c *serveCmd) node(in *invocation, vault *secrets.Vault, log *slog.Logger) 
 	return nodeConfig{
 		DatabaseURL: in.DatabaseURL, Schema: in.Schema, Vault: vault, MaxConns: c.MaxConns,
 		AllowNetworks: c.AllowNetworks, Log: log,
-		API: c.API, Listen: c.Listen, MaxPayload: int64(c.MaxPayload),
+		API: c.API, Listen: c.address(), MaxPayload: int64(c.MaxPayload),
 		Worker: c.Worker, WorkerName: c.workerName(), Concurrency: c.Concurrency, Lease: c.Lease, Drain: c.DrainTimeout,
 	}
 }

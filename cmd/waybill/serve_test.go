@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"io"
 	"net"
 	"net/http"
@@ -60,6 +59,8 @@ func (o operatorOf) state(delivery string) string {
 
 // TestServeDrains: a signal while a request is on the wire ends the process with 0,
 // after the answer came and was recorded; nothing new is begun.
+//
+// Case 12.
 func TestServeDrains(t *testing.T) {
 	t.Parallel()
 	o, to := newOperator(t), newReceiver(t)
@@ -116,18 +117,9 @@ func TestServeAPIAlone(t *testing.T) {
 	close(to.gate)
 	s := o.serve("--worker=false")
 	d := o.submit(o.endpoint(to.URL), "{}")
-	for _, path := range []string{"/healthz", "/readyz", "/openapi.json"} {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		defer cancel()
-		req, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.addr+path, nil)
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _ = io.Copy(io.Discard, resp.Body)
-		_ = resp.Body.Close()
-		if resp.StatusCode != http.StatusOK {
-			t.Errorf("%s answers %s", path, resp.Status)
+	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/openapi.json"} {
+		if status, _ := s.get(path); status != http.StatusOK {
+			t.Errorf("%s answers %d", path, status)
 		}
 	}
 	s.signal(syscall.SIGTERM)
@@ -139,8 +131,9 @@ func TestServeAPIAlone(t *testing.T) {
 	}
 }
 
-// TestServeWorkerAlone delivers and listens nowhere. It runs as the schema's owner
-// and with a short lease, and says what is wrong with both.
+// TestServeWorkerAlone delivers, and where it is told to listen has no more than probes
+// and metrics. It runs as the schema's owner and with a short lease, and says what is
+// wrong with both.
 func TestServeWorkerAlone(t *testing.T) {
 	t.Parallel()
 	o, to := newOperator(t), newReceiver(t)
@@ -148,8 +141,21 @@ func TestServeWorkerAlone(t *testing.T) {
 	s := o.serve("--no-api", "--allow-networks", loopback, "--lease", "20s", "--database-url", o.db.OwnerURL)
 	d := o.submit(o.endpoint(to.URL), "{}")
 	within(t, "it is delivered", func() bool { return o.state(d) == "delivered" })
-	if s.addr != "" || len(s.lines("CONNECTED AS THE OWNER")) != 1 {
-		t.Errorf("listens at %q; log %v", s.addr, s.lines(""))
+	for name, want := range map[string]float64{
+		"waybill_results_unrecorded": 0, `waybill_attempts_total{outcome="succeeded",reason=""}`: 1, "waybill_claimed_deliveries_total": 1,
+		"waybill_attempt_duration_seconds_count": 1, "waybill_stale_appends_total": 0, "waybill_attempts_in_flight": 0,
+	} {
+		if got := s.metric(name); got != want {
+			t.Errorf("%s is %v", name, got)
+		}
+	}
+	if len(s.lines("CONNECTED AS THE OWNER")) != 1 {
+		t.Errorf("log %v", s.lines(""))
+	}
+	for path, status := range map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 200, "/openapi.json": 404, "/v1/deliveries": 404} {
+		if got, _ := s.get(path); got != status {
+			t.Errorf("%s answers %d", path, got)
+		}
 	}
 	if cut := s.lines("cut short"); len(cut) != 1 || cut[0]["longest_request"] != "15s" {
 		t.Errorf("what it says of a short lease: %v", cut)

@@ -21,6 +21,13 @@ type call struct {
 	request *http.Request
 	writer  http.ResponseWriter
 	by      command.Caller // zero where no key is needed
+	leave   func()         // gives back what the body took; nil: it took nothing
+}
+
+func (c *call) end() {
+	if c.leave != nil {
+		c.leave()
+	}
 }
 
 type callKey struct{}
@@ -33,6 +40,7 @@ func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 func (s *server) admit(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
 	c := &call{request: r, writer: w}
+	defer c.end()
 	ctx = huma.WithValue(ctx, callKey{}, c)
 	if scope := scopeOf(ctx.Operation()); scope != "" {
 		var err error

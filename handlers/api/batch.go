@@ -62,7 +62,7 @@ func (s *server) batches(api huma.API) {
 }
 
 func (s *server) batch(ctx context.Context, _ *struct{}) (*batchOutput, error) {
-	raw, err := s.readBody(ctx, maxBatchBytes)
+	raw, err := s.readBody(ctx, maxBatchBytes, batchWeight)
 	if err != nil {
 		return nil, err
 	}

@@ -19,17 +19,21 @@ import (
 const prealloc = 64 << 10
 
 // readBody returns a request's body as it came, at most limit bytes. A larger one is
-// refused before it is read whole, at once where it says its length.
-func (s *server) readBody(ctx context.Context, limit int64) ([]byte, error) {
+// refused before it is read whole, at once where it says its length. So is one for which
+// there is no room beside the others: each counts weight times, until it is answered.
+func (s *server) readBody(ctx context.Context, limit, weight int64) (body []byte, err error) {
 	c := callOf(ctx)
 	r := c.request
 	if r.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
+	if c.leave, err = s.bodies.enter(weight * bodyWeight(r, limit)); err != nil {
+		return nil, err
+	}
 	patience := http.NewResponseController(c.writer)
 	_ = patience.SetReadDeadline(time.Now().Add(s.Timeout)) // where the connection knows no deadline, the server's holds
-	body := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 512), prealloc)))
-	n, err := body.ReadFrom(io.LimitReader(r.Body, limit+1))
+	read := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 512), prealloc)))
+	n, err := read.ReadFrom(io.LimitReader(r.Body, limit+1))
 	switch {
 	case n > limit:
 		return nil, tooLarge(limit)
@@ -39,7 +43,7 @@ func (s *server) readBody(ctx context.Context, limit int64) ([]byte, error) {
 		return nil, domain.ErrInvalidRequest.With("the request's body could not be read to its end")
 	}
 	_ = patience.SetReadDeadline(time.Time{})
-	return body.Bytes(), nil
+	return read.Bytes(), nil
 }
 
 func tooLarge(limit int64) error {

@@ -52,6 +52,19 @@ func malformed(status int, msg string, errs ...error) huma.StatusError {
 
 // describe registers every operation and returns the description of all of them.
 func (s *server) describe() *huma.OpenAPI {
+	api := s.adopt()
+	s.probes(api)
+	s.endpoints(api)
+	s.submissions(api)
+	s.deliveries(api)
+	s.evidence(api)
+	s.operations(api)
+	finish(api.OpenAPI().Components.Schemas)
+	return api.OpenAPI()
+}
+
+// adopt returns the API as huma has it, with no operation yet.
+func (s *server) adopt() huma.API {
 	adoptHuma()
 	format := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshalStrictly}
 	api := humago.New(s.mux, huma.Config{
@@ -70,14 +83,7 @@ func (s *server) describe() *huma.OpenAPI {
 		RejectUnknownQueryParameters: true,
 	})
 	api.UseMiddleware(s.admit)
-	s.probes(api)
-	s.endpoints(api)
-	s.submissions(api)
-	s.deliveries(api)
-	s.evidence(api)
-	s.operations(api)
-	finish(api.OpenAPI().Components.Schemas)
-	return api.OpenAPI()
+	return api
 }
 
 // operation is what an operation says of itself beside its input and output.

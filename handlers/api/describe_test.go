@@ -19,7 +19,7 @@ var contracted = map[string]domain.Scope{
 	"DELETE /v1/endpoints/{id}": "admin", "POST /v1/endpoints/{id}/deliveries": "submit", "POST /v1/messages": "submit",
 	"POST /v1/deliveries/batch": "submit", "GET /v1/deliveries": "read", "GET /v1/deliveries/{id}": "read", "GET /v1/deliveries/{id}/events": "read",
 	"GET /v1/deliveries/{id}/payload": "audit", "GET /v1/deliveries/{id}/exchanges": "audit", "POST /v1/deliveries/{id}/replay": "operate",
-	"POST /v1/deliveries/{id}/cancel": "operate", "POST /v1/deliveries/{id}/resolve": "operate", "GET /healthz": "", "GET /readyz": "",
+	"POST /v1/deliveries/{id}/cancel": "operate", "POST /v1/deliveries/{id}/resolve": "operate", "GET /healthz": "", "GET /readyz": "", "GET /metrics": "",
 }
 
 // TestDescriptionIsComplete: every call of the contract is described, with its scope,

@@ -21,7 +21,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		unrouted(out, r, h)
 		return
 	}
-	s.mux.ServeHTTP(out, r)
+	s.admitted(out, r)
 }
 
 // recovered answers for a handler that panicked: with a problem, or, where the

@@ -118,3 +118,44 @@ func (s *stall) Read(b []byte) (int, error) {
 	<-s.done
 	return 0, errors.New("stopped")
 }
+
+// TestDatabaseAwayInTheMiddle is case 17 at its worst: the connection is ended from the
+// server's side while the transaction has written the message and not yet its delivery.
+// The caller gets a 503 with Retry-After, nothing of it is stored, and the same key is as
+// good as new. It fails if message and delivery are written in two transactions.
+func TestDatabaseAwayInTheMiddle(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	endpoint := w.endpoint()
+	tx, err := w.db.Super().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "lock table waybill.deliveries in share mode"); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan answer, 1)
+	go func() { got <- w.post(endpoint+"/deliveries", "x", "Idempotency-Key", "k") }()
+	for ended := false; !ended; time.Sleep(5 * time.Millisecond) {
+		err := w.db.Super().QueryRow(t.Context(), `select coalesce(bool_or(pg_terminate_backend(pid)), false) from pg_stat_activity
+			where datname = current_database() and usename = 'waybill_test_app' and wait_event_type = 'Lock'`).Scan(&ended)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := <-got
+	if a.refuses(503, "storage_unavailable"); a.header.Get("Retry-After") != "1" {
+		t.Errorf("%v", a.header)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.keeps(&tally{})
+	var n int
+	if err := w.db.App.QueryRow(t.Context(), "select count(*) from waybill.messages").Scan(&n); err != nil || n != 0 {
+		t.Errorf("%d messages are there: %v", n, err)
+	}
+	if again := w.post(endpoint+"/deliveries", "x", "Idempotency-Key", "k").is(202).object(); again["duplicate"] != false {
+		t.Errorf("%v", again)
+	}
+}

@@ -19,6 +19,8 @@ type Problem struct {
 	Code   string       `json:"code" doc:"stable, for programs" example:"delivery_not_found"`
 	Errors []FieldError `json:"errors,omitempty" doc:"where the request is malformed"`
 
+	UnrecordedResults *int `json:"unrecorded_results,omitempty" doc:"of /readyz alone: results of this process that wait to be recorded"`
+
 	header http.Header
 }
 

@@ -57,8 +57,18 @@ type Config struct {
 	Transient  func(error) bool // whether a fault may pass by itself; nil: none may
 	Log        *slog.Logger     // nil: slog.Default()
 	MaxPayload int64            // bytes of one message; 0: 1 MiB
-	Timeout    time.Duration    // of one request; 0: 30 s
-	Version    string           // of the program, for the description
+	// What all requests under /v1 together may hold; who comes beyond it is answered
+	// with storage_unavailable before its body is read.
+	MaxRequests int   // at a time; 0: 4,096
+	MaxBodies   int64 // bytes of messages and batches; 0: 128 MiB
+
+	// Backlog says how many results of this process wait to be recorded and how long
+	// the oldest has; nil: there is no worker.
+	Backlog func() (results int, longest time.Duration)
+	Metrics http.Handler // answers /metrics; nil: nothing to show
+
+	Timeout time.Duration // of one request; 0: 30 s
+	Version string        // of the program, for the description
 }
 
 // Bounds of requests, in bytes and number.
@@ -72,13 +82,28 @@ const (
 
 type server struct {
 	Config
-	mux *http.ServeMux
+	mux              *http.ServeMux
+	requests, bodies admission
 }
 
-// New returns the API. It answers /v1, /healthz, /readyz and /openapi.json, and
-// every other path with a problem. The server that it runs in must bound the time
+// New returns the API. It answers /v1, /healthz, /readyz, /metrics and /openapi.json,
+// and every other path with a problem. The server that it runs in must bound the time
 // for reading headers.
 func New(c Config) http.Handler {
+	s := newServer(c)
+	s.serveDescription(s.describe())
+	return s
+}
+
+// Probes returns what a node answers that has no API: /healthz, /readyz and /metrics. Of
+// the Config only Ready, Backlog, Metrics, Transient, Log and Timeout count.
+func Probes(c Config) http.Handler {
+	s := newServer(c)
+	s.probes(s.adopt())
+	return s
+}
+
+func newServer(c Config) *server {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
@@ -91,8 +116,20 @@ func New(c Config) http.Handler {
 	if c.Timeout == 0 {
 		c.Timeout = defaultTimeout
 	}
+	if c.MaxRequests == 0 {
+		c.MaxRequests = defaultMaxRequests
+	}
+	if c.MaxBodies == 0 {
+		c.MaxBodies = defaultMaxBodies
+	}
+	if c.Backlog == nil {
+		c.Backlog = func() (int, time.Duration) { return 0, 0 }
+	}
+	if c.Metrics == nil {
+		c.Metrics = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	}
 	s := &server{Config: c, mux: http.NewServeMux()}
-	s.serveDescription(s.describe())
+	s.requests.most, s.bodies.most = int64(c.MaxRequests), c.MaxBodies
 	return s
 }
 

@@ -112,7 +112,7 @@ func (s *server) take(ctx context.Context, endpoint uuid.UUID) (projections.Acce
 	if endpoint == uuid.Nil && sub.EventType == "" {
 		return projections.Acceptance{}, domain.ErrInvalidRequest.With("header Waybill-Event-Type is missing: it says who wants the message")
 	}
-	if sub.Payload, err = s.readBody(ctx, s.MaxPayload); err != nil {
+	if sub.Payload, err = s.readBody(ctx, s.MaxPayload, 1); err != nil {
 		return projections.Acceptance{}, err
 	}
 	a, err := s.Submitter.Submit(ctx, c.by, sub)

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,8 +56,9 @@ type Submitter struct {
 	close   sync.Once
 }
 
-// pending is a submission whose caller waits.
+// pending is a submission whose caller waits, for as long as ctx lasts.
 type pending struct {
+	ctx     context.Context
 	by      Caller
 	sub     Submission
 	budgets []projections.Budget
@@ -94,7 +96,7 @@ func (s *Submitter) Close() {
 
 // Submit accepts one message; it returns after the commit.
 func (s *Submitter) Submit(ctx context.Context, by Caller, sub Submission) (projections.Acceptance, error) {
-	a := s.await(ctx, s.enqueue(by, sub))
+	a := s.await(ctx, s.enqueue(ctx, by, sub))
 	return a, a.Err
 }
 
@@ -103,7 +105,7 @@ func (s *Submitter) Submit(ctx context.Context, by Caller, sub Submission) (proj
 func (s *Submitter) SubmitBatch(ctx context.Context, by Caller, subs []Submission) []projections.Acceptance {
 	waiting := make([]*pending, len(subs))
 	for i, sub := range subs {
-		waiting[i] = s.enqueue(by, sub)
+		waiting[i] = s.enqueue(ctx, by, sub)
 	}
 	answers := make([]projections.Acceptance, len(subs))
 	for i, p := range waiting {
@@ -114,8 +116,8 @@ func (s *Submitter) SubmitBatch(ctx context.Context, by Caller, subs []Submissio
 
 // enqueue checks a submission and puts it where a committer takes it, or answers it
 // at once: with its refusal, or with ErrStorageUnavailable when too much waits.
-func (s *Submitter) enqueue(by Caller, sub Submission) *pending {
-	p := &pending{by: by, sub: sub, answer: make(chan projections.Acceptance, 1)}
+func (s *Submitter) enqueue(ctx context.Context, by Caller, sub Submission) *pending {
+	p := &pending{ctx: ctx, by: by, sub: sub, answer: make(chan projections.Acceptance, 1)}
 	if err := checkAll(by.Check(), sub.Check()); err != nil {
 		p.answer <- projections.Acceptance{Err: err}
 		return p
@@ -182,8 +184,24 @@ func gather(first *pending, from chan *pending, most int) []*pending {
 	return batch
 }
 
+// present answers those whose callers have gone while they waited, and returns the
+// others. Under a load that the database cannot keep up with, nothing is committed for
+// callers who have been told that it was not.
+func (s *Submitter) present(batch []*pending) []*pending {
+	return slices.DeleteFunc(batch, func(p *pending) bool {
+		err := p.ctx.Err()
+		if err != nil {
+			s.reply(p, projections.Acceptance{Err: err})
+		}
+		return err != nil
+	})
+}
+
 // commit accepts a batch in one transaction, big fan-outs each in one of their own.
 func (s *Submitter) commit(batch []*pending) {
+	if batch = s.present(batch); len(batch) == 0 {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
 	defer cancel()
 	at, err := s.ledger.Now(ctx)

@@ -56,6 +56,9 @@ func (w *Worker) claim(ctx, sending context.Context, asked []projections.ClaimQu
 	for _, fault := range b.Faults {
 		w.Log.Error("delivery passed over", "error", fault)
 	}
+	if len(b.Taken) > 0 {
+		w.At(AtClaimed)
+	}
 	w.roster.claimed(asked, b)
 	w.slots.take(len(b.Taken))
 	w.leases.add(b.Token, len(b.Taken))

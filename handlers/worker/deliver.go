@@ -32,10 +32,12 @@ func (w *Worker) deliver(ctx, sending context.Context, a projections.Assignment,
 		f.unsent, f.Why = true, domain.WhyTooLate
 	default:
 		within, cancel := context.WithDeadline(sending, asOf.Add(w.Lease-LeaseMargin))
+		w.At(AtSending)
 		f.Result = w.Sender.Send(within, request(a, timeout, b.Now.After(time.Since(asOf))))
+		w.At(AtAnswered)
 		cancel()
 	}
-	w.unsaved.Add(1)
+	w.backlog.add(f)
 	select {
 	case w.results <- f: // while results cannot be recorded their slots stay taken
 	case <-w.gaveUp:

@@ -75,6 +75,7 @@ func (r *rig) awaitCrew(n int) {
 	r.t.Fatal("the workers do not see each other")
 }
 
+// TestPausedEndpointWaitsAndArchivedOneEnds is case 16: what waits at an archived endpoint ends as endpoint_gone.
 func TestPausedEndpointWaitsAndArchivedOneEnds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -140,6 +141,8 @@ func TestGoneFailsAndDisables(t *testing.T) {
 
 // TestDrainFinishesWhatIsOnTheWire: a stopping worker records what it has sent, and
 // what it had not is not marked as failed.
+//
+// Case 12.
 func TestDrainFinishesWhatIsOnTheWire(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -168,6 +171,8 @@ func TestDrainFinishesWhatIsOnTheWire(t *testing.T) {
 
 // TestReceiverThatResetsIsHeld: an answer that nobody can know is held where the
 // policy says so, and a replayable failure is not.
+//
+// Case 24.
 func TestReceiverThatResetsIsHeld(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -21,30 +21,20 @@ const (
 // about it, and its claim's lease goes on meanwhile.
 func (w *Worker) recordLoop(ctx context.Context) {
 	trouble := &backoff{least: 50 * time.Millisecond, most: 2 * time.Second}
-	var stuck []finished // each a fault of its own: tried apart from the others
-	open := true
-	for ctx.Err() == nil && (open || len(stuck) > 0) {
+	apart := newLane(w.Concurrency)
+	defer apart.owned.Wait()
+	for open := true; open && ctx.Err() == nil; {
 		var batch []finished
-		if batch, open = w.gather(ctx, open, len(stuck) > 0); len(batch) > 0 {
-			stuck = append(stuck, w.recordUntil(ctx, batch, trouble)...)
+		if batch, open = w.gather(ctx); len(batch) > 0 {
+			w.recordUntil(ctx, batch, trouble, apart)
 		}
-		stuck = w.recordEach(ctx, stuck)
 	}
 }
 
-// gather waits for a result and takes what finishes close to it. While something is
-// stuck it does not wait for long.
-func (w *Worker) gather(ctx context.Context, open, stuck bool) (batch []finished, stillOpen bool) {
-	patience := time.Hour
-	if stuck {
-		patience = time.Second
-	}
-	deadline := time.NewTimer(patience)
+// gather waits for a result and takes what finishes close to it.
+func (w *Worker) gather(ctx context.Context) (batch []finished, open bool) {
+	deadline := time.NewTimer(time.Hour)
 	defer deadline.Stop()
-	if !open {
-		wait(ctx, nil, patience)
-		return nil, false
-	}
 	for len(batch) < recordMost {
 		select {
 		case f, ok := <-w.results:
@@ -65,34 +55,25 @@ func (w *Worker) gather(ctx context.Context, open, stuck bool) (batch []finished
 }
 
 // recordUntil records a batch, again and again while the database is away. Where one
-// of several may have made it fail it tries each, and returns those that do.
-func (w *Worker) recordUntil(ctx context.Context, batch []finished, trouble *backoff) (stuck []finished) {
-	for {
+// of several may have made it fail, each of them is tried apart.
+func (w *Worker) recordUntil(ctx context.Context, batch []finished, trouble *backoff, apart *lane) {
+	for ctx.Err() == nil {
 		err := w.record(ctx, batch)
 		if err == nil {
 			trouble.reset()
-			return nil
+			return
 		}
 		w.report(ctx, "record results", err, trouble)
 		if w.Isolable(err) {
-			return w.recordEach(ctx, batch)
+			for _, f := range batch {
+				apart.take(ctx, f, w.record, func(err error) {
+					w.Log.Error("result not recorded, trying again", "delivery", f.Delivery.ID, "error", err)
+				})
+			}
+			return
 		}
 		wait(ctx, nil, trouble.next())
-		if ctx.Err() != nil {
-			return batch
-		}
 	}
-}
-
-// recordEach records results one by one and returns those that cannot be.
-func (w *Worker) recordEach(ctx context.Context, list []finished) (stuck []finished) {
-	for _, f := range list {
-		if err := w.record(ctx, []finished{f}); err != nil {
-			w.Log.Error("result not recorded", "delivery", f.Delivery.ID, "error", err)
-			stuck = append(stuck, f)
-		}
-	}
-	return stuck
 }
 
 // record appends the results and the releases of a batch and ends claims of which
@@ -114,11 +95,12 @@ func (w *Worker) record(ctx context.Context, batch []finished) error {
 	var answers []command.Recorded
 	if len(sent) > 0 {
 		var err error
+		w.At(AtRecording)
 		if answers, err = w.recorder.Record(ctx, w.actor, sent); err != nil {
 			return err
 		}
 	}
-	w.unsaved.Add(-int64(len(batch)))
+	w.backlog.end(batch)
 	w.settle(ctx, batch, answers)
 	return nil
 }

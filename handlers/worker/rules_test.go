@@ -75,7 +75,7 @@ func (s *slowClaims) Claim(ctx context.Context, r projections.ClaimRequest) (pro
 	return b, err
 }
 
-// TestResultIsKeptUntilItIsRecorded is rule 9: while the log takes nothing, nothing
+// TestResultIsKeptUntilItIsRecorded is rule 9 and Case 3: while the log takes nothing, nothing
 // else is written, the delivery keeps its state and its receiver is not asked again;
 // then the result is recorded.
 func TestResultIsKeptUntilItIsRecorded(t *testing.T) {
@@ -113,6 +113,8 @@ func TestResultIsKeptUntilItIsRecorded(t *testing.T) {
 
 // TestWorkerThatVanished: its claim runs out, is in doubt, and is tried again or held
 // as the endpoint's policy says. The late result of the first claim then counts.
+//
+// Case 11: lease_expired, then retried or held by policy.
 func TestWorkerThatVanished(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

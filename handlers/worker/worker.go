@@ -48,7 +48,18 @@ type Config struct {
 	Isolable func(error) bool
 	// Disable is called after a receiver answered 410 (Gone).
 	Disable func(ctx context.Context, tenant string, endpoint, delivery uuid.UUID) error
+	// At is called at the points named below, by whichever goroutine is there, so that
+	// a test can end the process at a place of its choice; default: nothing.
+	At func(point string)
 }
+
+// The points of a delivery's way at which Config.At is called.
+const (
+	AtClaimed   = "claimed"   // a claim is committed, none of its requests has begun
+	AtSending   = "sending"   // a request is about to begin
+	AtAnswered  = "answered"  // it has ended, and nothing of that is recorded
+	AtRecording = "recording" // results are about to be sent to the ledger
+)
 
 // Defaults and bounds of a Config.
 const (
@@ -74,7 +85,7 @@ type Worker struct {
 	gaveUp   chan struct{} // closed when results are recorded no more
 	leases   *leases
 	crew     atomic.Pointer[crew]
-	unsaved  atomic.Int64
+	backlog  *backlog
 	owned    sync.WaitGroup // the loops
 	senders  sync.WaitGroup // requests and what precedes them
 }
@@ -97,10 +108,14 @@ func New(c Config) *Worker {
 	if c.Isolable == nil {
 		c.Isolable = func(error) bool { return true }
 	}
+	if c.At == nil {
+		c.At = func(string) {}
+	}
+	c.Ledger = bounded{c.Ledger, callLimit}
 	w := &Worker{
 		Config: c, actor: domain.WorkerActor(c.Name), recorder: command.Recorder{Ledger: c.Ledger},
 		roster: newRoster(c.Concurrency), slots: newSlots(c.Concurrency),
-		results: make(chan finished, c.Concurrency), gaveUp: make(chan struct{}), leases: newLeases(),
+		results: make(chan finished, c.Concurrency), gaveUp: make(chan struct{}), leases: newLeases(), backlog: newBacklog(),
 	}
 	w.crew.Store(&crew{size: 1})
 	return w
@@ -110,7 +125,16 @@ func New(c Config) *Worker {
 func (w *Worker) Hint(endpoints []uuid.UUID) { w.roster.hint(endpoints) }
 
 // Unrecorded is how many results wait to be recorded.
-func (w *Worker) Unrecorded() int { return int(w.unsaved.Load()) }
+func (w *Worker) Unrecorded() int {
+	n, _ := w.backlog.waiting()
+	return n
+}
+
+// Waiting is Unrecorded with how long the oldest of them has waited.
+func (w *Worker) Waiting() (results int, longest time.Duration) { return w.backlog.waiting() }
+
+// InFlight is how many deliveries are claimed and not yet handed on to be recorded.
+func (w *Worker) InFlight() int { return w.slots.busy() }
 
 // Run works until ctx ends, drains, and returns. The error, if any, says how many
 // results could not be recorded; their claims will run out, in doubt.

@@ -27,6 +27,7 @@ func TestDeliversWhatIsDue(t *testing.T) {
 	r.verify()
 }
 
+// TestRetriesUntilItsCycleIsSpent is case 14: an endpoint that answers 403 for ever spends its schedule.
 func TestRetriesUntilItsCycleIsSpent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
