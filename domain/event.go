@@ -155,6 +155,7 @@ const (
 const (
 	WhyDrain       = "drain"       // the worker is shutting down
 	WhyTooLate     = "too_late"    // too little of the lease was left to start
+	WhyGivenBack   = "given_back"  // a remote worker has not sent it
 	WhyPaused      = "paused"      // the endpoint stopped before the request did
 	WhyWorkerLost  = "worker_lost" // the lease ran out unreported
 	WhyFailedTry   = "attempt_failed"

@@ -31,7 +31,7 @@ type apiServer struct {
 // handler is the API over the node's parts.
 func (n *node) handler() http.Handler {
 	return api.New(api.Config{
-		Submitter: n.submitter, Operations: n.operations(), Endpoints: n.endpoints(),
+		Submitter: n.submitter, Operations: n.operations(), Remote: command.Remote{Ledger: n.ledger, Gone: n.disable}, Endpoints: n.endpoints(),
 		Keys: command.Keys{Ledger: n.ledger}, Ledger: n.ledger, Ready: n.ledger,
 		Transient: postgres.Transient, Log: n.config.Log, MaxPayload: n.config.MaxPayload, Version: thisBuild().Version,
 	})

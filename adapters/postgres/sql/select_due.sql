@@ -11,7 +11,8 @@ select d.id, d.tenant, d.endpoint_id, d.message_id, d.event_type, d.idempotency_
        now()
 from unnest(@endpoints::uuid[], @since::timestamptz[], @quotas::int[], @busy::int[], @known::int[])
   w (id, since, quota, busy, known)
-join waybill.endpoints e on e.id = w.id and e.status = 'active'
+join waybill.endpoints e on e.id = w.id and e.status = 'active' and e.mode = @mode
+  and (@tenant::text is null or e.tenant = @tenant)
 join waybill.endpoint_secrets s on s.endpoint_id = e.id
 cross join lateral (
   select q.id, q.tenant, q.endpoint_id, q.message_id, q.event_type, q.idempotency_key, q.ordering_key, q.state, q.version,
