@@ -35,8 +35,9 @@ const migrateTimeout = 30 * time.Minute
 
 // MigrateOptions is what a migration makes.
 type MigrateOptions struct {
-	Schema  projections.Schema // empty: waybill
-	AppRole string             // granted what the application needs and no more; empty: nobody
+	Schema     projections.Schema // empty: waybill
+	AppRole    string             // granted what the application needs and no more; empty: nobody
+	OutboxRole string             // granted to insert into the outbox and nothing else; empty: nobody
 }
 
 // Migrate brings a database's schema up to what this program knows, as the role that
@@ -150,11 +151,15 @@ func finish(ctx context.Context, db *sql.DB, o MigrateOptions) error {
 	if _, err := db.ExecContext(ctx, o.Schema.SQL("select waybill.make_partitions($1)"), partitionsAhead); err != nil {
 		return fmt.Errorf("migrate: make partitions: %w", err)
 	}
-	if o.AppRole == "" {
-		return nil
-	}
-	if _, err := db.ExecContext(ctx, o.Schema.SQL("call waybill.grant_app($1)"), o.AppRole); err != nil {
-		return fmt.Errorf("migrate: grant to %s: %w", o.AppRole, err)
+	for _, g := range []struct{ role, call string }{
+		{o.AppRole, "call waybill.grant_app($1)"}, {o.OutboxRole, "call waybill.grant_outbox($1)"},
+	} {
+		if g.role == "" {
+			continue
+		}
+		if _, err := db.ExecContext(ctx, o.Schema.SQL(g.call), g.role); err != nil {
+			return fmt.Errorf("migrate: grant to %s: %w", g.role, err)
+		}
 	}
 	return nil
 }

@@ -37,27 +37,33 @@ const keyTimeout = "250ms"
 // Err if its content differs. An error means that nothing of any item was written,
 // unless it is [Unsure]: then the answer was lost and the database does not answer.
 func (l *Ledger) Schedule(ctx context.Context, items []projections.Submission, at domain.Instant) ([]projections.Acceptance, error) {
-	answers := make([]projections.Acceptance, len(items))
-	err := l.transact(ctx, func(tx pgx.Tx) error {
-		losers, err := l.claimKeys(ctx, tx, items, at)
-		if err != nil {
-			return err
-		}
-		var fresh []projections.Submission
-		for i, s := range items {
-			if !losers[s.Message.ID] {
-				fresh, answers[i] = append(fresh, s), accepted(s)
-			}
-		}
-		if err := l.insertFresh(ctx, tx, fresh, at); err != nil || len(losers) == 0 {
-			return err
-		}
-		return l.answerLosers(ctx, tx, items, losers, answers)
+	var answers []projections.Acceptance
+	err := l.transact(ctx, func(tx pgx.Tx) (err error) {
+		answers, err = l.scheduleIn(ctx, tx, items, at)
+		return err
 	})
 	if err = l.settle(ctx, err, messageExists, anyFresh(answers)); err != nil {
 		return nil, fmt.Errorf("schedule: %w", refusal(err))
 	}
 	return answers, nil
+}
+
+func (l *Ledger) scheduleIn(ctx context.Context, tx pgx.Tx, items []projections.Submission, at domain.Instant) ([]projections.Acceptance, error) {
+	answers := make([]projections.Acceptance, len(items))
+	losers, err := l.claimKeys(ctx, tx, items, at)
+	if err != nil {
+		return nil, err
+	}
+	var fresh []projections.Submission
+	for i, s := range items {
+		if !losers[s.Message.ID] {
+			fresh, answers[i] = append(fresh, s), accepted(s)
+		}
+	}
+	if err := l.insertFresh(ctx, tx, fresh, at); err != nil || len(losers) == 0 {
+		return answers, err
+	}
+	return answers, l.answerLosers(ctx, tx, items, losers, answers)
 }
 
 // anyFresh is a message that the transaction wrote, if it wrote any.
