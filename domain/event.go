@@ -92,13 +92,15 @@ type Held struct {
 	Token uuid.UUID `json:"claim_token"`
 }
 
-// Resolved: a person said.
+// Resolved: a person said. DeliveredAt is set by an import alone: when another system
+// says that it delivered. Of such a message there is no payload here.
 type Resolved struct {
-	Resolution Resolution `json:"resolution"`
-	Reason     string     `json:"reason"`
-	Cycle      int        `json:"cycle,omitempty"`
-	DueAt      Instant    `json:"due_at,omitzero"`
-	OnBehalfOf string     `json:"on_behalf_of,omitempty"`
+	Resolution  Resolution `json:"resolution"`
+	Reason      string     `json:"reason"`
+	Cycle       int        `json:"cycle,omitempty"`
+	DueAt       Instant    `json:"due_at,omitzero"`
+	OnBehalfOf  string     `json:"on_behalf_of,omitempty"`
+	DeliveredAt Instant    `json:"delivered_at,omitzero"`
 }
 
 // Replayed: an operator started a new cycle of attempts.

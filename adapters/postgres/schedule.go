@@ -132,7 +132,11 @@ func messageArgs(list []projections.Submission, changes []projections.DeliveryCh
 	for _, s := range list {
 		m := s.Message
 		ids, tenants, types, contents = append(ids, m.ID), append(tenants, m.Tenant), append(types, m.EventType), append(contents, m.ContentType)
-		payloads, salts, commitments = append(payloads, orEmpty(m.Payload)), append(salts, m.Salt), append(commitments, m.Commitment)
+		payload := orEmpty(m.Payload)
+		if m.Salt == nil { // there is no content
+			payload = nil
+		}
+		payloads, salts, commitments = append(payloads, payload), append(salts, m.Salt), append(commitments, m.Commitment)
 		traces = append(traces, orNil(m.TraceParent))
 	}
 	for _, c := range changes {
@@ -215,9 +219,10 @@ func (l *Ledger) originals(ctx context.Context, tx pgx.Tx, lost []projections.Su
 }
 
 // answer is what a repeated key gets: the original's ids, or a refusal that says
-// nothing about it. Once the original is erased nothing can be compared.
+// nothing about it. Where either has no content, as after erasure and on import,
+// nothing can be compared.
 func (o original) answer(s projections.Submission) projections.Acceptance {
-	if o.salt != nil {
+	if o.salt != nil && s.Message.Salt != nil {
 		m := s.Message
 		again := events.Fingerprint(o.salt, m.ContentType, m.EventType, s.OrderingKey, m.Payload)
 		if !hmac.Equal(again, o.fingerprint) {
