@@ -39,14 +39,27 @@ type due struct {
 // Claim takes due deliveries of the endpoints given, at most as many of each and in
 // all as asked, and gives them one token and one lease, which begins at the
 // database's present time. Deliveries that others hold are passed over, not waited
-// for; so are those of endpoints that are not active.
+// for; so are those of endpoints that are not active. A delivery that makes its claim
+// fail is named in Faults and passed over for a while, so that it harms no other.
 func (l *Ledger) Claim(ctx context.Context, r projections.ClaimRequest) (projections.Batch, error) {
 	r.By, r.Mode = cmp.Or(r.By, domain.WorkerActor(r.Worker)), cmp.Or(r.Mode, domain.ModeHTTP)
-	var b projections.Batch
-	err := l.transact(ctx, func(tx pgx.Tx) error {
-		b = projections.Batch{}
+	b, _, err := l.claim(ctx, r)
+	if err != nil && Isolable(err) {
+		b, err = l.claimApart(ctx, r)
+	}
+	if err != nil {
+		return projections.Batch{}, fmt.Errorf("claim: %w", err)
+	}
+	return b, nil
+}
+
+// claim is one transaction. It returns the deliveries that it had locked, also where
+// it failed.
+func (l *Ledger) claim(ctx context.Context, r projections.ClaimRequest) (b projections.Batch, locked []due, err error) {
+	err = l.transact(ctx, func(tx pgx.Tx) error {
+		b, locked = projections.Batch{}, nil
 		list, now, err := l.lockDue(ctx, tx, r)
-		if err != nil || len(list) == 0 {
+		if locked = list; err != nil || len(list) == 0 {
 			return err
 		}
 		b = projections.Batch{Now: now, LeaseUntil: now.After(r.Lease)}
@@ -55,10 +68,33 @@ func (l *Ledger) Claim(ctx context.Context, r projections.ClaimRequest) (project
 		}
 		return l.take(ctx, tx, r, list, &b)
 	})
-	if err = l.settle(ctx, err, claimExists, anyToken(b)); err != nil {
-		return projections.Batch{}, fmt.Errorf("claim: %w", refusal(err))
+	return b, locked, refusal(l.settle(ctx, err, claimExists, anyToken(b)))
+}
+
+// claimApart claims endpoint by endpoint and, where one's claim fails, delivery by
+// delivery, until something is claimed; what fails by itself is set aside.
+func (l *Ledger) claimApart(ctx context.Context, r projections.ClaimRequest) (projections.Batch, error) {
+	var faults []error
+	for _, q := range r.From {
+		one := r
+		one.From = []projections.ClaimQuota{q}
+		b, _, err := l.claim(ctx, one)
+		for tries := 0; err != nil && Isolable(err) && tries < q.Limit; tries++ {
+			one.From[0].Limit, one.Batch = 1, 1
+			var locked []due
+			if b, locked, err = l.claim(ctx, one); err != nil && Isolable(err) && len(locked) == 1 {
+				faults = append(faults, l.aside.put(locked[0].Delivery.ID, err))
+			}
+		}
+		if err != nil && !Isolable(err) {
+			return b, err
+		}
+		if err == nil && len(b.Taken)+len(b.Ended)+len(b.Faults) > 0 {
+			b.Faults = append(faults, b.Faults...)
+			return b, nil
+		}
 	}
-	return b, nil
+	return projections.Batch{Faults: faults}, nil
 }
 
 // anyToken is a token that the transaction wrote, if it wrote any.
@@ -73,7 +109,7 @@ func (l *Ledger) lockDue(ctx context.Context, tx pgx.Tx, r projections.ClaimRequ
 	known := l.routes.of(r.From)
 	a := quotaArgs(r.From, known)
 	a["batch"], a["workers"], a["rank"] = r.Batch, max(r.Workers, 1), r.Rank
-	a["mode"], a["tenant"] = string(r.Mode), orNil(r.Tenant)
+	a["mode"], a["tenant"], a["skip"] = string(r.Mode), orNil(r.Tenant), uuids(l.aside.list())
 	rows, err := tx.Query(ctx, l.Schema.SQL(selectDue), a)
 	if err != nil {
 		return nil, domain.Instant{}, err
@@ -132,7 +168,7 @@ func (l *Ledger) take(ctx context.Context, tx pgx.Tx, r projections.ClaimRequest
 			order.Token = NewID(b.Now)
 		}
 		if d.fault != nil {
-			b.Faults = append(b.Faults, d.fault)
+			b.Faults = append(b.Faults, l.aside.put(d.Delivery.ID, d.fault))
 			continue
 		}
 		facts, err := d.Delivery.TakeClaim(order, domain.StatusActive, d.Endpoint.Policy, b.Now)

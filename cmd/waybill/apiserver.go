@@ -18,6 +18,7 @@ import (
 const (
 	headerTime = 5 * time.Second
 	readTime   = 60 * time.Second // of a whole request; a batch is at most 16 MiB
+	writeTime  = 90 * time.Second // from a request's header to the end of its answer
 	idleTime   = 2 * time.Minute
 	maxHeaders = 64 << 10
 )
@@ -44,7 +45,7 @@ func listen(c nodeConfig, h http.Handler) (*apiServer, error) {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	return &apiServer{l, &http.Server{
-		Handler: h, ReadHeaderTimeout: headerTime, ReadTimeout: readTime, IdleTimeout: idleTime,
+		Handler: h, ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: idleTime,
 		MaxHeaderBytes: maxHeaders, ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelWarn),
 	}}, nil
 }

@@ -8,4 +8,4 @@ with recursive t as (
     where due_at is not null and endpoint_id > t.endpoint_id
     order by endpoint_id, due_at limit 1) n)
 select t.endpoint_id, t.due_at, now()
-from t join waybill.endpoints e on e.id = t.endpoint_id and e.mode = 'http'
+from t join waybill.endpoints e on e.id = t.endpoint_id and e.mode = 'http' and e.status = 'active'

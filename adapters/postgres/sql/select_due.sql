@@ -20,7 +20,7 @@ cross join lateral (
     q.unknown_attempts, q.proof, q.forced_after, q.held_by, q.payload_erased, q.created_at, q.updated_at, q.head_hash,
     q.ctid as tid
   from waybill.deliveries q
-  where q.endpoint_id = w.id and q.due_at >= w.since and q.due_at <= now()
+  where q.endpoint_id = w.id and q.due_at >= w.since and q.due_at <= now() and q.id <> all (@skip::uuid[])
   order by q.due_at
   limit greatest(0, least(w.quota,
       e.max_in_flight / @workers::int + (@rank::int < e.max_in_flight % @workers::int)::int - w.busy))
