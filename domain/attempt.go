@@ -45,6 +45,16 @@ const (
 	ReasonInternal       Reason = "internal"        // a fault of ours, before anything was written
 )
 
+// Valid reports whether r is one of the reasons.
+func (r Reason) Valid() bool {
+	switch r {
+	case ReasonHTTPStatus, ReasonRedirect, ReasonTimeout, ReasonDNS, ReasonConnect, ReasonTLS, ReasonBlockedAddress,
+		ReasonReset, ReasonTooLarge, ReasonCancelled, ReasonWorkerLost, ReasonInternal:
+		return true
+	}
+	return false
+}
+
 // StatusGone is the HTTP status by which a receiver says that it wants no more
 // (RFC 9110, section 15.5.11).
 const StatusGone = 410

@@ -157,6 +157,7 @@ func (d *Delivery) resolved(e Resolved) {
 	switch e.Resolution {
 	case ResolvedDelivered:
 		d.end(StateDelivered, "")
+		d.PayloadErased = d.PayloadErased || !e.DeliveredAt.IsZero()
 	case ResolvedFailed:
 		d.end(StateFailed, ByPerson)
 	case ResolvedRetry:

@@ -21,8 +21,11 @@ const (
 // Mode says who makes an endpoint's requests.
 type Mode string
 
-// ModeHTTP is the only mode that is built so far: Waybill's workers send.
-const ModeHTTP Mode = "http"
+// The modes.
+const (
+	ModeHTTP   Mode = "http"   // Waybill's workers send
+	ModeRemote Mode = "remote" // only remote workers claim, and call with their own code
+)
 
 // EndpointConfig is what a person configures, as the log may know it: the URL
 // without userinfo and query values, and of the secret parts only fingerprints.

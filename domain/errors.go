@@ -59,6 +59,8 @@ var (
 	ErrNotDue               = &Error{Conflict, "delivery_not_due", "the delivery is not waiting for an attempt now"}
 	ErrSuperseded           = &Error{Conflict, "claim_superseded", "the claim has ended; a later claim or decision owns the delivery"}
 	ErrEndpointInactive     = &Error{Conflict, "endpoint_inactive", "the endpoint is paused or disabled; resume it first"}
+	ErrNoSecret             = &Error{Conflict, "endpoint_has_no_secret", "an endpoint of mode remote signs nothing and has no secret"}
+	ErrNotRemote            = &Error{Conflict, "endpoint_not_remote", "only endpoints of mode remote are claimed from"}
 	ErrEndpointArchived     = &Error{Conflict, "endpoint_archived", "the endpoint is archived and takes nothing more"}
 	ErrStale                = &Error{Conflict, "stale_version", "somebody else changed it at the same time; read it again"}
 	ErrPayloadErased        = &Error{Gone, "payload_erased", "the payload has been erased"}

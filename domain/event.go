@@ -92,13 +92,15 @@ type Held struct {
 	Token uuid.UUID `json:"claim_token"`
 }
 
-// Resolved: a person said.
+// Resolved: a person said. DeliveredAt is set by an import alone: when another system
+// says that it delivered. Of such a message there is no payload here.
 type Resolved struct {
-	Resolution Resolution `json:"resolution"`
-	Reason     string     `json:"reason"`
-	Cycle      int        `json:"cycle,omitempty"`
-	DueAt      Instant    `json:"due_at,omitzero"`
-	OnBehalfOf string     `json:"on_behalf_of,omitempty"`
+	Resolution  Resolution `json:"resolution"`
+	Reason      string     `json:"reason"`
+	Cycle       int        `json:"cycle,omitempty"`
+	DueAt       Instant    `json:"due_at,omitzero"`
+	OnBehalfOf  string     `json:"on_behalf_of,omitempty"`
+	DeliveredAt Instant    `json:"delivered_at,omitzero"`
 }
 
 // Replayed: an operator started a new cycle of attempts.
@@ -155,6 +157,7 @@ const (
 const (
 	WhyDrain       = "drain"       // the worker is shutting down
 	WhyTooLate     = "too_late"    // too little of the lease was left to start
+	WhyGivenBack   = "given_back"  // a remote worker has not sent it
 	WhyPaused      = "paused"      // the endpoint stopped before the request did
 	WhyWorkerLost  = "worker_lost" // the lease ran out unreported
 	WhyFailedTry   = "attempt_failed"

@@ -79,6 +79,18 @@ func (p Policy) Check() error {
 	return p.Retries.check()
 }
 
+// CheckRemote refuses what has no effect where Waybill does not make the requests.
+func (p Policy) CheckRemote() error {
+	for name, set := range map[string]bool{
+		"max_in_flight": p.MaxInFlight != nil, "headers": len(p.Headers) > 0, "idempotency_header": p.IdempotencyHeader != nil,
+	} {
+		if set {
+			return ErrUnsupportedPolicy.With("policy: " + name + " has no effect in mode remote; leave it out")
+		}
+	}
+	return nil
+}
+
 func (p Policy) unsupported() error {
 	for _, u := range []struct {
 		name string

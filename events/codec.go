@@ -41,7 +41,7 @@ var kinds = []kind{
 	of[domain.Failed]("delivery.failed", 1),
 	of[domain.LeaseExpired]("delivery.lease_expired", 1),
 	of[domain.Held]("delivery.held", 1),
-	of[domain.Resolved]("delivery.resolved", 1),
+	of[domain.Resolved]("delivery.resolved", 2, asItIs), // 2: delivered_at
 	of[domain.Replayed]("delivery.replayed", 1),
 	of[domain.Cancelled]("delivery.cancelled", 1),
 
@@ -58,6 +58,9 @@ var kinds = []kind{
 	of[domain.KeyRevoked]("admin.key_revoked", 1),
 	of[domain.PayloadRead]("admin.payload_read", 1),
 }
+
+// asItIs is for a version that only has more members, all of which may be missing.
+func asItIs(data json.RawMessage) (json.RawMessage, error) { return data, nil }
 
 // codec is the table in the two directions it is asked in.
 type codec struct {

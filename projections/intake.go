@@ -6,7 +6,8 @@ import (
 	"waybill/domain"
 )
 
-// Message is bytes handed in once. Payload and Salt are nil once erased.
+// Message is bytes handed in once. Payload and Salt are nil once erased, and of what was
+// imported.
 type Message struct {
 	ID          uuid.UUID
 	Tenant      string
@@ -36,6 +37,13 @@ type Submission struct {
 	Scope       uuid.UUID
 	OrderingKey string
 	Fingerprint []byte
+}
+
+// Import is a submission of what another system has delivered already, and the change
+// that says so.
+type Import struct {
+	Submission
+	Settled DeliveryChange
 }
 
 // Acceptance is what became of a submission: its own ids, or those of the original

@@ -10,13 +10,17 @@ import (
 
 // ClaimRequest is what a worker asks the queue for.
 type ClaimRequest struct {
-	Worker string
+	Worker string       // as the log will name it
+	By     domain.Actor // who claims; empty: the worker of that name
+	Tenant string       // only this tenant's; empty: any
+	Mode   domain.Mode  // of the endpoints; empty: http
 	Lease  time.Duration
 	Batch  int // deliveries in all
 	From   []ClaimQuota
 	// Caps on deliveries in flight are divided among Workers, of which this one has
 	// the given Rank (from 0).
 	Workers, Rank int
+	TokenEach     bool // a claim of its own for each delivery, instead of one for all
 }
 
 // ClaimQuota is how much of one endpoint's due work a claim may take. Deliveries
@@ -28,9 +32,9 @@ type ClaimQuota struct {
 	Busy       int // deliveries of it that this worker has in flight
 }
 
-// Batch is what a claim brought: one token for all of it.
+// Batch is what a claim brought. Each delivery carries its token.
 type Batch struct {
-	Token      uuid.UUID
+	Token      uuid.UUID      // of all of it; zero if each has its own
 	LeaseUntil domain.Instant // by the database's clock
 	Now        domain.Instant // the database's clock at the claim
 	Taken      []Assignment

@@ -105,6 +105,7 @@ type Ledger struct {
 	vault  Vault
 	clock  *Clock
 	routes *routes
+	aside  *aside
 }
 
 // Open returns the ledger that lives in the pool's database. It does not connect.
@@ -114,7 +115,7 @@ func Open(pool *pgxpool.Pool, c Config) *Ledger {
 	}
 	return &Ledger{
 		Reader: projections.Reader{DB: pool, Schema: c.Schema},
-		pool:   pool, vault: c.Vault, clock: NewClock(pool), routes: newRoutes(),
+		pool:   pool, vault: c.Vault, clock: NewClock(pool), routes: newRoutes(), aside: newAside(),
 	}
 }
 

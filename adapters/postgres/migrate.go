@@ -35,8 +35,9 @@ const migrateTimeout = 30 * time.Minute
 
 // MigrateOptions is what a migration makes.
 type MigrateOptions struct {
-	Schema  projections.Schema // empty: waybill
-	AppRole string             // granted what the application needs and no more; empty: nobody
+	Schema     projections.Schema // empty: waybill
+	AppRole    string             // granted what the application needs and no more; empty: nobody
+	OutboxRole string             // granted to insert into the outbox and nothing else; empty: nobody
 }
 
 // Migrate brings a database's schema up to what this program knows, as the role that
@@ -54,12 +55,17 @@ func Migrate(ctx context.Context, databaseURL string, o MigrateOptions) error {
 		return unreadable(err)
 	}
 	maps.Copy(cfg.RuntimeParams, map[string]string{
-		"application_name": "waybill migrate", "timezone": "UTC", "lock_timeout": millis(time.Minute),
+		"application_name": "waybill migrate", "timezone": "UTC", "lock_timeout": millis(migrateTimeout),
 		"statement_timeout": millis(migrateTimeout), "idle_in_transaction_session_timeout": millis(time.Minute),
 	})
 	db := stdlib.OpenDB(*cfg)
 	defer func() { _ = db.Close() }()
-	if err := prepare(ctx, db, o.Schema); err != nil {
+	unlock, err := lockMigration(ctx, db)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := prepare(ctx, db, o); err != nil {
 		return err
 	}
 	if err := up(ctx, db, o.Schema); err != nil {
@@ -68,14 +74,42 @@ func Migrate(ctx context.Context, databaseURL string, o MigrateOptions) error {
 	return finish(ctx, db, o)
 }
 
-// prepare refuses what cannot hold a ledger and makes the schema.
-func prepare(ctx context.Context, db *sql.DB, schema projections.Schema) error {
+// migrationLock is an advisory lock of the database ("waybillm"): grants too must not
+// be changed by two at once.
+const migrationLock = 0x77617962696c6c6d
+
+// lockMigration waits until no other process migrates this database.
+func lockMigration(ctx context.Context, db *sql.DB) (unlock func(), err error) {
+	conn, err := db.Conn(ctx)
+	if err == nil {
+		_, err = conn.ExecContext(ctx, "select pg_advisory_lock($1)", int64(migrationLock))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("migrate: wait for others who migrate: %w", err)
+	}
+	return func() {
+		_, _ = conn.ExecContext(context.WithoutCancel(ctx), "select pg_advisory_unlock($1)", int64(migrationLock))
+		_ = conn.Close()
+	}, nil
+}
+
+// prepare refuses what cannot hold a ledger, or would void its roles, and makes the
+// schema.
+func prepare(ctx context.Context, db *sql.DB, o MigrateOptions) error {
+	schema := o.Schema
 	var encoding string
 	if err := db.QueryRowContext(ctx, "show server_encoding").Scan(&encoding); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	if encoding != "UTF8" {
 		return domain.ErrEncodingNotSupported.With("the database's encoding is " + encoding + "; create one with ENCODING 'UTF8'")
+	}
+	var user string
+	if err := db.QueryRowContext(ctx, "select current_user").Scan(&user); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	if user == o.AppRole || user == o.OutboxRole {
+		return domain.ErrInvalidRequest.With("role " + user + " owns the ledger and could change what must never change; name another for the application")
 	}
 	_, err := db.ExecContext(ctx, "create schema if not exists "+string(schema)) // a checked name
 	var pg *pgconn.PgError
@@ -150,11 +184,15 @@ func finish(ctx context.Context, db *sql.DB, o MigrateOptions) error {
 	if _, err := db.ExecContext(ctx, o.Schema.SQL("select waybill.make_partitions($1)"), partitionsAhead); err != nil {
 		return fmt.Errorf("migrate: make partitions: %w", err)
 	}
-	if o.AppRole == "" {
-		return nil
-	}
-	if _, err := db.ExecContext(ctx, o.Schema.SQL("call waybill.grant_app($1)"), o.AppRole); err != nil {
-		return fmt.Errorf("migrate: grant to %s: %w", o.AppRole, err)
+	for _, g := range []struct{ role, call string }{
+		{o.AppRole, "call waybill.grant_app($1)"}, {o.OutboxRole, "call waybill.grant_outbox($1)"},
+	} {
+		if g.role == "" {
+			continue
+		}
+		if _, err := db.ExecContext(ctx, o.Schema.SQL(g.call), g.role); err != nil {
+			return fmt.Errorf("migrate: grant to %s: %w", g.role, err)
+		}
 	}
 	return nil
 }

@@ -41,10 +41,29 @@ type expiredClaim struct {
 // Recover ends claims whose lease has run out: each of their deliveries that still
 // is processing under the token is in doubt, and its endpoint's policy says what
 // follows. Returns how many claims it ended and their deliveries as they are after; no
-// claims means that there is nothing more to recover now.
+// claims means that there is nothing more to recover now. Where one delivery makes that
+// fail the others are recovered all the same, and the error names it.
 func (l *Ledger) Recover(ctx context.Context) (claims int, ended []projections.Delivery, err error) {
+	claims, ended, err = l.recover(ctx, recoverClaims)
+	if err == nil || !Isolable(err) {
+		return claims, ended, err
+	}
+	var faults []error
+	for range recoverClaims {
+		n, list, oneErr := l.recoverOne(ctx)
+		claims, ended = claims+n, append(ended, list...)
+		if oneErr != nil {
+			faults = append(faults, oneErr)
+		} else if n == 0 {
+			break
+		}
+	}
+	return claims, ended, errors.Join(faults...)
+}
+
+func (l *Ledger) recover(ctx context.Context, most int) (claims int, ended []projections.Delivery, err error) {
 	err = l.transact(ctx, func(tx pgx.Tx) error {
-		list, now, err := l.lockExpired(ctx, tx)
+		list, now, err := l.lockExpired(ctx, tx, most)
 		if err != nil {
 			return err
 		}
@@ -52,6 +71,9 @@ func (l *Ledger) Recover(ctx context.Context) (claims int, ended []projections.D
 		for _, c := range list {
 			after, err := l.expire(ctx, tx, c, now)
 			if err != nil {
+				return err
+			}
+			if err := l.endClaim(ctx, tx, c.token); err != nil {
 				return err
 			}
 			ended = append(ended, after...)
@@ -64,8 +86,42 @@ func (l *Ledger) Recover(ctx context.Context) (claims int, ended []projections.D
 	return claims, ended, nil
 }
 
-func (l *Ledger) lockExpired(ctx context.Context, tx pgx.Tx) (claims []expiredClaim, now time.Time, err error) {
-	rows, err := tx.Query(ctx, l.Schema.SQL(lockExpiredClaims), args{"limit": recoverClaims})
+// recoverOne ends one claim and, where that fails, each of its deliveries by itself. A
+// claim that a delivery stays under is set aside.
+func (l *Ledger) recoverOne(ctx context.Context) (claims int, ended []projections.Delivery, err error) {
+	claims, ended, err = l.recover(ctx, 1)
+	if err == nil || !Isolable(err) {
+		return claims, ended, err
+	}
+	var c expiredClaim
+	var now time.Time
+	var faults []error
+	err = l.transact(ctx, func(tx pgx.Tx) error {
+		list, at, err := l.lockExpired(ctx, tx, 1)
+		if now = at; err == nil && len(list) == 1 {
+			c = list[0]
+		}
+		return err
+	})
+	for _, id := range c.ids {
+		err = errors.Join(err, l.transact(ctx, func(tx pgx.Tx) error {
+			after, err := l.expire(ctx, tx, expiredClaim{c.token, []uuid.UUID{id}}, now)
+			if err != nil {
+				faults = append(faults, fmt.Errorf("recover delivery %s: %w", id, refusal(err)))
+				return err
+			}
+			ended = append(ended, after...)
+			return nil
+		}))
+	}
+	if c.token != uuid.Nil {
+		_ = l.aside.put(c.token, err)
+	}
+	return 0, ended, errors.Join(faults...)
+}
+
+func (l *Ledger) lockExpired(ctx context.Context, tx pgx.Tx, most int) (claims []expiredClaim, now time.Time, err error) {
+	rows, err := tx.Query(ctx, l.Schema.SQL(lockExpiredClaims), args{"limit": most, "skip": uuids(l.aside.list())})
 	if err != nil {
 		return nil, now, err
 	}
@@ -103,10 +159,12 @@ func (l *Ledger) expire(ctx context.Context, tx pgx.Tx, c expiredClaim, now time
 	if err != nil || len(stale) > 0 {
 		return nil, errors.Join(err, staleUnderLock(stale))
 	}
-	if _, err := tx.Exec(ctx, l.Schema.SQL(deleteClaims), args{"tokens": []uuid.UUID{c.token}}); err != nil {
-		return nil, err
-	}
 	return after(changes), nil
+}
+
+func (l *Ledger) endClaim(ctx context.Context, tx pgx.Tx, token uuid.UUID) error {
+	_, err := tx.Exec(ctx, l.Schema.SQL(deleteClaims), args{"tokens": uuids([]uuid.UUID{token})})
+	return err
 }
 
 func scanWithPolicy(row pgx.CollectableRow) (d projections.Delivery, p domain.Policy, err error) {
@@ -133,37 +191,51 @@ func (l *Ledger) AdoptOrphans(ctx context.Context) (claims int, err error) {
 const endGoneBatch = 500
 
 // EndGone gives up deliveries that wait at archived endpoints, and returns how many;
-// none means that there is nothing more to end now.
+// none means that there is nothing more to end now. One that makes that fail is named
+// in the error and set aside.
 func (l *Ledger) EndGone(ctx context.Context) (int, error) {
 	now, err := l.clock.Now(ctx)
 	if err != nil {
 		return 0, err
 	}
-	rows, err := l.pool.Query(ctx, l.Schema.SQL(selectGone), args{"limit": endGoneBatch})
-	if err != nil {
-		return 0, fmt.Errorf("end what waits at archived endpoints: %w", err)
-	}
-	var changes []projections.DeliveryChange
-	_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (struct{}, error) {
-		var d projections.Delivery
-		targets, finish := projections.DeliveryTargets(&d)
-		if err := row.Scan(targets...); err != nil {
-			return struct{}{}, err
-		}
-		finish()
-		facts, err := d.TakeClaim(domain.ClaimOrder{}, domain.StatusArchived, domain.Policy{}, now)
-		if err != nil {
-			return struct{}{}, err
-		}
-		change, err := d.Advance(recovery, now, facts...)
-		changes = append(changes, change)
-		return struct{}{}, err
-	})
+	changes, err := l.gone(ctx, now)
 	if err != nil {
 		return 0, fmt.Errorf("end what waits at archived endpoints: %w", err)
 	}
 	stale, err := l.Append(ctx, changes)
-	return len(changes) - len(stale), err
+	if err == nil || !Isolable(err) {
+		return len(changes) - len(stale), err
+	}
+	ended, faults := 0, []error(nil)
+	for _, c := range changes {
+		if _, err := l.Append(ctx, []projections.DeliveryChange{c}); err != nil {
+			faults = append(faults, l.aside.put(c.After.ID, err))
+			continue
+		}
+		ended++
+	}
+	return ended, errors.Join(faults...)
+}
+
+// gone decides the end of what waits at archived endpoints.
+func (l *Ledger) gone(ctx context.Context, now domain.Instant) ([]projections.DeliveryChange, error) {
+	rows, err := l.pool.Query(ctx, l.Schema.SQL(selectGone), args{"limit": endGoneBatch, "skip": uuids(l.aside.list())})
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (c projections.DeliveryChange, err error) {
+		var d projections.Delivery
+		targets, finish := projections.DeliveryTargets(&d)
+		if err := row.Scan(targets...); err != nil {
+			return c, err
+		}
+		finish()
+		facts, err := d.TakeClaim(domain.ClaimOrder{}, domain.StatusArchived, domain.Policy{}, now)
+		if err != nil {
+			return c, err
+		}
+		return d.Advance(recovery, now, facts...)
+	})
 }
 
 // staleUnderLock is a fault that cannot happen: what is locked does not move.

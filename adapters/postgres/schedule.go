@@ -37,27 +37,33 @@ const keyTimeout = "250ms"
 // Err if its content differs. An error means that nothing of any item was written,
 // unless it is [Unsure]: then the answer was lost and the database does not answer.
 func (l *Ledger) Schedule(ctx context.Context, items []projections.Submission, at domain.Instant) ([]projections.Acceptance, error) {
-	answers := make([]projections.Acceptance, len(items))
-	err := l.transact(ctx, func(tx pgx.Tx) error {
-		losers, err := l.claimKeys(ctx, tx, items, at)
-		if err != nil {
-			return err
-		}
-		var fresh []projections.Submission
-		for i, s := range items {
-			if !losers[s.Message.ID] {
-				fresh, answers[i] = append(fresh, s), accepted(s)
-			}
-		}
-		if err := l.insertFresh(ctx, tx, fresh, at); err != nil || len(losers) == 0 {
-			return err
-		}
-		return l.answerLosers(ctx, tx, items, losers, answers)
+	var answers []projections.Acceptance
+	err := l.transact(ctx, func(tx pgx.Tx) (err error) {
+		answers, err = l.scheduleIn(ctx, tx, items, at)
+		return err
 	})
 	if err = l.settle(ctx, err, messageExists, anyFresh(answers)); err != nil {
 		return nil, fmt.Errorf("schedule: %w", refusal(err))
 	}
 	return answers, nil
+}
+
+func (l *Ledger) scheduleIn(ctx context.Context, tx pgx.Tx, items []projections.Submission, at domain.Instant) ([]projections.Acceptance, error) {
+	answers := make([]projections.Acceptance, len(items))
+	losers, err := l.claimKeys(ctx, tx, items, at)
+	if err != nil {
+		return nil, err
+	}
+	var fresh []projections.Submission
+	for i, s := range items {
+		if !losers[s.Message.ID] {
+			fresh, answers[i] = append(fresh, s), accepted(s)
+		}
+	}
+	if err := l.insertFresh(ctx, tx, fresh, at); err != nil || len(losers) == 0 {
+		return answers, err
+	}
+	return answers, l.answerLosers(ctx, tx, items, losers, answers)
 }
 
 // anyFresh is a message that the transaction wrote, if it wrote any.
@@ -126,7 +132,11 @@ func messageArgs(list []projections.Submission, changes []projections.DeliveryCh
 	for _, s := range list {
 		m := s.Message
 		ids, tenants, types, contents = append(ids, m.ID), append(tenants, m.Tenant), append(types, m.EventType), append(contents, m.ContentType)
-		payloads, salts, commitments = append(payloads, orEmpty(m.Payload)), append(salts, m.Salt), append(commitments, m.Commitment)
+		payload := orEmpty(m.Payload)
+		if m.Salt == nil { // there is no content
+			payload = nil
+		}
+		payloads, salts, commitments = append(payloads, payload), append(salts, m.Salt), append(commitments, m.Commitment)
 		traces = append(traces, orNil(m.TraceParent))
 	}
 	for _, c := range changes {
@@ -209,9 +219,10 @@ func (l *Ledger) originals(ctx context.Context, tx pgx.Tx, lost []projections.Su
 }
 
 // answer is what a repeated key gets: the original's ids, or a refusal that says
-// nothing about it. Once the original is erased nothing can be compared.
+// nothing about it. Where either has no content, as after erasure and on import,
+// nothing can be compared.
 func (o original) answer(s projections.Submission) projections.Acceptance {
-	if o.salt != nil {
+	if o.salt != nil && s.Message.Salt != nil {
 		m := s.Message
 		again := events.Fingerprint(o.salt, m.ContentType, m.EventType, s.OrderingKey, m.Payload)
 		if !hmac.Equal(again, o.fingerprint) {

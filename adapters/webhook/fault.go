@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/textproto"
 	"strconv"
 	"strings"
 	"syscall"
@@ -51,8 +50,10 @@ type ending struct {
 // failed turns the end of an attempt that got no answer into its result.
 func (a *attempt) failed(err error) domain.Result {
 	e := a.settle()
-	if status, ok := e.status(err); ok {
-		return verdict(status)
+	if status, ok := e.status(); ok {
+		res := verdict(status)
+		res.Detail = bound(e.brokenAnswer(), maxDetail)
+		return res
 	}
 	reason, text := e.reason(err)
 	if !e.written {
@@ -64,15 +65,27 @@ func (a *attempt) failed(err error) domain.Result {
 // statusLine is as much of an answer as holds its status.
 const statusLine = len("HTTP/1.1 200")
 
-// status is what the receiver answered although net/http gave the answer up for
-// a header with a NUL or worse in it. That came after a whole status line, and
-// the status decides.
-func (e ending) status(err error) (int, bool) {
-	if _, ok := errors.AsType[textproto.ProtocolError](err); !ok || len(e.head) < statusLine {
+// status is what the receiver answered although its headers never came to a good
+// end: malformed, too large, too slow, or cut off. They came after a whole status
+// line, and the status decides.
+func (e ending) status() (int, bool) {
+	if len(e.head) < statusLine {
 		return 0, false
 	}
 	status, err := strconv.Atoi(string(e.head[statusLine-3:]))
 	return status, err == nil && status >= 200 && strings.HasPrefix(string(e.head), "HTTP/1.")
+}
+
+// brokenAnswer says why there is nothing of the answer but its status. The text is
+// ours alone, as what the receiver wrote may quote our headers.
+func (e ending) brokenAnswer() string {
+	switch {
+	case e.read >= maxHeaderBytes:
+		return "the answer's headers exceed 64 KiB; only its status counts"
+	case errors.Is(e.cause, errTimeout):
+		return "the answer's headers did not end in time; only its status counts"
+	}
+	return "the answer's headers are malformed or were cut off; only its status counts"
 }
 
 // reason says why no answer came. After a byte was written the text is ours

@@ -78,10 +78,8 @@ func TestWrittenAndUnansweredIsUnknown(t *testing.T) {
 		"half":    {func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 20") }, domain.ReasonReset},
 		"only 1xx": {func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 103 Early Hints\r\n\r\n") },
 			domain.ReasonReset},
-		"endless 1xx":   {func(c net.Conn) { repeat(c, "HTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n") }, domain.ReasonTooLarge},
-		"endless line":  {func(c net.Conn) { repeat(c, "HTTP/1.1 200 OK ") }, domain.ReasonTooLarge},
-		"large headers": {func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\n"); repeat(c, "A: b\r\n") }, domain.ReasonTooLarge},
-		"silence":       {func(net.Conn) { time.Sleep(500 * time.Millisecond) }, domain.ReasonTimeout},
+		"endless 1xx": {func(c net.Conn) { repeat(c, "HTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n") }, domain.ReasonTooLarge},
+		"silence":     {func(net.Conn) { time.Sleep(500 * time.Millisecond) }, domain.ReasonTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -97,6 +95,38 @@ func TestWrittenAndUnansweredIsUnknown(t *testing.T) {
 			res := newSender(t).Send(t.Context(), r)
 			expect(t, res, domain.Unknown, c.reason)
 			if res.Status != 0 || len(res.Detail) == 0 || strings.Contains(string(res.Detail), "hunter2") {
+				t.Errorf("%+v", res)
+			}
+		})
+	}
+}
+
+// Case 20: the status line decides, however its headers end.
+func TestStatusDecidesWhateverTheHeadersAre(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(net.Conn){
+		"endless line":  func(c net.Conn) { repeat(c, "HTTP/1.1 200 OK ") },
+		"large headers": func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\n"); repeat(c, "A: b\r\n") },
+		"two lengths": func(c net.Conn) {
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab")
+		},
+		"cut off": func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nA: b"); _ = c.Close() },
+		"dripping": func(c net.Conn) {
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nA: b")
+			time.Sleep(500 * time.Millisecond)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := rawServer(t, func(_ int, conn net.Conn, r *bufio.Reader) {
+				readRequest(r)
+				end(conn)
+			})
+			r := requestTo(url)
+			r.Timeout = 300 * time.Millisecond
+			res := newSender(t).Send(t.Context(), r)
+			expect(t, res, domain.Succeeded, "")
+			if res.Status != 200 || len(res.Detail) == 0 {
 				t.Errorf("%+v", res)
 			}
 		})

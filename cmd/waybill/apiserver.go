@@ -18,6 +18,7 @@ import (
 const (
 	headerTime = 5 * time.Second
 	readTime   = 60 * time.Second // of a whole request; a batch is at most 16 MiB
+	writeTime  = 90 * time.Second // from a request's header to the end of its answer
 	idleTime   = 2 * time.Minute
 	maxHeaders = 64 << 10
 )
@@ -40,7 +41,7 @@ func (n *node) handler() http.Handler {
 
 func (n *node) apiConfig() api.Config {
 	return api.Config{
-		Submitter: meteredSubmitter{n.submitter, n.metrics}, Operations: n.operations(), Endpoints: n.endpoints(),
+		Submitter: meteredSubmitter{n.submitter, n.metrics}, Operations: n.operations(), Remote: command.Remote{Ledger: n.ledger, Gone: n.disable}, Endpoints: n.endpoints(),
 		Keys: command.Keys{Ledger: n.ledger}, Ledger: n.ledger, Ready: n.ledger,
 		Transient: postgres.Transient, Log: n.config.Log, MaxPayload: n.config.MaxPayload, Version: thisBuild().Version,
 		Backlog: n.backlog, Metrics: n.metrics.page(),
@@ -54,7 +55,7 @@ func listen(c nodeConfig, h http.Handler) (*apiServer, error) {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	return &apiServer{l, &http.Server{
-		Handler: h, ReadHeaderTimeout: headerTime, ReadTimeout: readTime, IdleTimeout: idleTime,
+		Handler: h, ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: idleTime,
 		MaxHeaderBytes: maxHeaders, ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelWarn),
 	}}, nil
 }

@@ -21,6 +21,7 @@ type cli struct {
 	Keyset     keysetCmd     `cmd:"" help:"Make the keyset that seals secrets in the database."`
 	Endpoints  endpointsCmd  `cmd:"" help:"Configure where deliveries go."`
 	Submit     submitCmd     `cmd:"" help:"Hand in a message for one endpoint; prints the delivery's id."`
+	Import     importCmd     `cmd:"" help:"Take over what another system has sent already; none of it is sent again."`
 	Deliveries deliveriesCmd `cmd:"" help:"Look at deliveries and decide about them."`
 	Torture    tortureCmd    `cmd:"" help:"Kill, cut and restart everything, then check what the ledger says of it; needs nothing set up."`
 	Help       helpCmd       `cmd:"" help:"Read a guide, or list them."`

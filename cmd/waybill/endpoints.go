@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"waybill/domain"
 	"waybill/handlers/command"
 	"waybill/projections"
 )
@@ -61,7 +62,8 @@ func (c *endpointShowCmd) Run(ctx context.Context, in *invocation) error {
 }
 
 type endpointCreateCmd struct {
-	URL string `required:"" placeholder:"U" help:"https, unless its address is in --allow-networks."`
+	URL  string      `placeholder:"U" help:"https, unless its address is in --allow-networks. Mode remote has none."`
+	Mode domain.Mode `default:"http" enum:"http,remote" placeholder:"M" help:"http: Waybill sends. remote: only remote workers claim from it, over the API."`
 	endpointFlags
 	networks
 }
@@ -72,7 +74,7 @@ func (c *endpointCreateCmd) Run(ctx context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
-	input := command.EndpointInput{URL: c.URL, EventTypes: c.EventType, Policy: policy}
+	input := command.EndpointInput{URL: c.URL, Mode: c.Mode, EventTypes: c.EventType, Policy: policy}
 	if c.Description != nil {
 		input.Description = *c.Description
 	}

@@ -45,6 +45,9 @@ func gist(r events.Record) string {
 func decisionGist(e domain.Event, r events.Record) string {
 	switch e := e.(type) {
 	case domain.Resolved:
+		if !e.DeliveredAt.IsZero() {
+			return claimed("delivered by another system at "+e.DeliveredAt.String()+": "+e.Reason, e.OnBehalfOf)
+		}
 		return claimed(string(e.Resolution)+": "+e.Reason, e.OnBehalfOf)
 	case domain.Replayed:
 		how := "cycle "

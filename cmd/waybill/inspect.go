@@ -9,6 +9,10 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"waybill/adapters/secrets"
+	"waybill/projections"
 )
 
 var (
@@ -30,25 +34,25 @@ func (n *node) inspect(ctx context.Context) error {
 	if err := n.ledger.CheckSchema(ctx); err != nil {
 		return err
 	}
-	if err := n.checkKeyset(ctx); err != nil {
+	if err := checkKeyset(ctx, n.pool, n.ledger.Schema, n.config.Vault); err != nil {
 		return err
 	}
 	return n.warnOfPower(ctx)
 }
 
 // checkKeyset refuses a keyset that does not open what the ledger holds: with it no
-// delivery could be made.
-func (n *node) checkKeyset(ctx context.Context) error {
+// delivery could be made, and what it sealed nobody else could open.
+func checkKeyset(ctx context.Context, pool *pgxpool.Pool, schema projections.Schema, vault *secrets.Vault) error {
 	var id uuid.UUID
 	var sealed []byte
-	err := n.pool.QueryRow(ctx, n.ledger.Schema.SQL(getNewestSecret)).Scan(&id, &sealed)
+	err := pool.QueryRow(ctx, schema.SQL(getNewestSecret)).Scan(&id, &sealed)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil
 	case err != nil:
 		return fmt.Errorf("check the keyset: %w", err)
 	}
-	if _, err := n.config.Vault.Open(sealed, id[:]); err != nil {
+	if _, err := vault.Open(sealed, id[:]); err != nil {
 		return fmt.Errorf("the keyset is not the one that this ledger's secrets were sealed with: endpoint %s: %w", id, err)
 	}
 	return nil

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
+
 	"waybill/adapters/secrets"
 )
 
@@ -19,7 +23,11 @@ func (c *keysetCreateCmd) Run(in *invocation) error {
 	if err != nil {
 		return err
 	}
-	if err := vault.Save(c.Out); err != nil {
+	err = vault.Save(c.Out)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s exists already; a keyset is never replaced", c.Out)
+	}
+	if err != nil {
 		return err
 	}
 	return say(in, map[string]string{"keyset_file": c.Out}, c.Out)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 )
@@ -14,7 +16,13 @@ import (
 func main() { os.Exit(start()) }
 
 // start runs the process's own command line and returns its exit code.
-func start() int { return run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}) }
+func start() int {
+	// net/http's client tells the standard logger what a receiver says unasked, and
+	// that may quote our request, secrets and payload included. Nothing of the product
+	// logs there.
+	log.SetOutput(io.Discard)
+	return run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})
+}
 
 // streams are where a command reads and writes.
 type streams struct {
@@ -29,12 +37,17 @@ type invocation struct {
 	globals
 }
 
+// graceOfSignals is how long signals are taken for repetitions of the first: some
+// supervisors signal a process and its group.
+const graceOfSignals = 2 * time.Second
+
 // run parses and runs one command line. The first SIGINT or SIGTERM ends the
-// command's context; the second ends the process at once, as signals do.
+// command's context; another one, two seconds later or more, ends the process at once,
+// as signals do.
 func run(args []string, std streams) (exit int) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop)
+	context.AfterFunc(ctx, func() { time.AfterFunc(graceOfSignals, stop) })
 	var c cli
 	defer func() {
 		if p := recover(); p != nil {

@@ -8,7 +8,8 @@ import (
 
 // migrateCmd brings the schema up to date.
 type migrateCmd struct {
-	AppRole string `placeholder:"R" help:"The role that serve connects as; it is granted what it needs and no more."`
+	AppRole    string `placeholder:"R" help:"The role that serve connects as; it is granted what it needs and no more."`
+	OutboxRole string `placeholder:"R" help:"A role that may insert into the table outbox, and do nothing else."`
 }
 
 // Run migrates as the role that the URL names, which then owns the schema.
@@ -16,9 +17,9 @@ func (c *migrateCmd) Run(ctx context.Context, in *invocation) error {
 	if err := in.check(); err != nil {
 		return err
 	}
-	err := postgres.Migrate(ctx, in.DatabaseURL, postgres.MigrateOptions{Schema: in.Schema, AppRole: c.AppRole})
+	err := postgres.Migrate(ctx, in.DatabaseURL, postgres.MigrateOptions{Schema: in.Schema, AppRole: c.AppRole, OutboxRole: c.OutboxRole})
 	if err != nil {
 		return err
 	}
-	return say(in, map[string]string{"schema": string(in.Schema), "app_role": c.AppRole}, string(in.Schema), "is up to date")
+	return say(in, map[string]string{"schema": string(in.Schema), "app_role": c.AppRole, "outbox_role": c.OutboxRole}, string(in.Schema), "is up to date")
 }

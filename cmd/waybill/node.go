@@ -95,6 +95,7 @@ func startNode(ctx context.Context, c nodeConfig) (*node, error) {
 		n.owned.Go(func() { n.api.serve(n.failed) })
 	}
 	n.owned.Go(func() { n.makePartitions(running) })
+	n.owned.Go(func() { n.outbox().Run(running) })
 	if n.worker != nil {
 		n.owned.Go(func() { n.drain = n.worker.Run(running) })
 	}
@@ -132,6 +133,15 @@ func (n *node) assemble() {
 
 func (n *node) endpoints() command.Endpoints {
 	return command.Endpoints{Ledger: n.ledger, Rules: rules{n.config.AllowNetworks}}
+}
+
+// outbox moves what others insert; every node does.
+func (n *node) outbox() command.Outbox {
+	o := command.Outbox{Ledger: n.ledger, MaxPayload: n.config.MaxPayload, Log: n.config.Log}
+	if n.worker != nil {
+		o.Accepted = n.worker.Hint
+	}
+	return o
 }
 
 // operations tell this node's worker what they make due, so that it need not be found.

@@ -63,6 +63,11 @@ func (in *invocation) open(ctx context.Context, vault *secrets.Vault, do func(*s
 	if err := s.CheckSchema(ctx); err != nil {
 		return err
 	}
+	if vault != nil {
+		if err := checkKeyset(ctx, pool, in.Schema, vault); err != nil {
+			return err
+		}
+	}
 	return do(s)
 }
 

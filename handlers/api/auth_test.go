@@ -123,19 +123,24 @@ func TestTenantsSeeNothingOfEachOther(t *testing.T) {
 	delivery := w.submit(endpoint, "x", "Idempotency-Key", "k")
 	w.newTenant("other")
 	other := w.as("other", domain.Scopes...)
+	const token = "01890a5d-ac96-774b-bcce-b302099a8057"
 	bodies := map[string]string{
 		"PATCH": `{"description":"mine"}`, "replay": `{"reason":"r","force":true}`, "cancel": `{"reason":"r"}`, "resolve": `{"reason":"r","outcome":"failed"}`,
+		"release": `{"claim_token":"` + token + `"}`, "extend": `{"claim_token":"` + token + `","lease_seconds":10}`, "result": `{"claim_token":"` + token + `","outcome":"succeeded"}`,
 	}
 	walked := 0
 	for _, op := range w.operations() {
-		if !strings.Contains(op.path, "{id}") {
+		_, rest, names := strings.Cut(strings.Replace(op.path, "{delivery_id}", "{id}", 1), "{id}")
+		if !names {
 			continue
 		}
 		thing, code := endpoint, "endpoint_not_found"
-		if strings.HasPrefix(op.path, "/v1/deliveries/") {
+		switch {
+		case strings.HasPrefix(op.path, "/v1/deliveries/"):
 			thing, code = delivery, "delivery_not_found"
+		case strings.HasPrefix(op.path, "/v1/claims/"):
+			thing, code = strings.Replace(delivery, "/deliveries/", "/claims/", 1), "delivery_not_found"
 		}
-		_, rest, _ := strings.Cut(op.path, "{id}")
 		body := bodies[op.method] + bodies[strings.TrimPrefix(rest, "/")]
 		other.call(op.method, thing+rest, []byte(body)).refuses(404, code)
 		walked++

@@ -20,6 +20,8 @@ var contracted = map[string]domain.Scope{
 	"POST /v1/deliveries/batch": "submit", "GET /v1/deliveries": "read", "GET /v1/deliveries/{id}": "read", "GET /v1/deliveries/{id}/events": "read",
 	"GET /v1/deliveries/{id}/payload": "audit", "GET /v1/deliveries/{id}/exchanges": "audit", "POST /v1/deliveries/{id}/replay": "operate",
 	"POST /v1/deliveries/{id}/cancel": "operate", "POST /v1/deliveries/{id}/resolve": "operate", "GET /healthz": "", "GET /readyz": "", "GET /metrics": "",
+	"POST /v1/claims": "claim", "POST /v1/claims/{delivery_id}/release": "claim", "POST /v1/claims/{delivery_id}/extend": "claim",
+	"POST /v1/claims/{delivery_id}/result": "claim",
 }
 
 // TestDescriptionIsComplete: every call of the contract is described, with its scope,

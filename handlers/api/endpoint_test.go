@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -87,7 +88,7 @@ func TestPatchOverHTTP(t *testing.T) {
 		{400, "invalid_request", `{"policy":{"timeout":5}}`}, {400, "invalid_request", `{"policy":{"ordering":"sorted"}}`}, {400, "invalid_request", `{"policy":{"jitter":2}}`},
 		{400, "invalid_request", `{"policy":{"retries":{"delays":["1s"],"attempts":3}}}`}, {400, "invalid_request", `{"mode":"smtp"}`}, {400, "invalid_request", `{"event_types":["a b"]}`},
 		{400, "invalid_request", `{"description":"\u0000"}`}, {400, "invalid_request", ``}, {400, "invalid_request", `null`}, {400, "invalid_request", `[]`},
-		{422, "unsupported_policy", `{"mode":"remote"}`}, {422, "unsupported_policy", `{"policy":{"ordering":"block"}}`}, {422, "unsupported_policy", `{"policy":{"rate_per_second":5}}`},
+		{422, "unsupported_policy", `{"policy":{"ordering":"block"}}`}, {422, "unsupported_policy", `{"policy":{"rate_per_second":5}}`},
 		{400, "invalid_request", `{"policy":{"submit_rate":"many"}}`}, {422, "unsupported_policy", `{"policy":{"expire_after":"1h"}}`}, {422, "unsupported_policy", `{"policy":{"disable_after":"1h"}}`},
 	} {
 		w.patch(endpoint, c.patch).refuses(c.status, c.code)
@@ -95,7 +96,16 @@ func TestPatchOverHTTP(t *testing.T) {
 			w.post("/v1/endpoints", `{"url":"https://example.com/",`+c.patch[1:]).refuses(c.status, c.code)
 		}
 	}
-	w.post("/v1/endpoints", `{"mode":"remote"}`).refuses(422, "unsupported_policy")
+	for body, code := range map[string]string{
+		`{"mode":"remote","url":"https://example.com/"}`:                      "400 invalid_request",
+		`{"mode":"remote","policy":{"max_in_flight":3}}`:                      "422 unsupported_policy",
+		`{"mode":"remote","policy":{"headers":{"X-A":"b"}}}`:                  "422 unsupported_policy",
+		`{"mode":"remote","policy":{"idempotency_header":"Idempotency-Key"}}`: "422 unsupported_policy",
+	} {
+		var status int
+		_, _ = fmt.Sscan(code[:3], &status)
+		w.post("/v1/endpoints", body).refuses(status, code[4:])
+	}
 	if got := w.patch(endpoint, `{"policy":{"ordering":null,"rate_per_second":null},"description":null}`).is(200); got.text("description") != "" || got.header.Get("ETag") != `"3"` {
 		t.Errorf("%s", got.body)
 	}

@@ -49,6 +49,7 @@ type Readiness interface {
 type Config struct {
 	Submitter  Submitter
 	Operations command.Operations
+	Remote     command.Remote
 	Endpoints  command.Endpoints
 	Keys       Authenticator
 	Ledger     Reader

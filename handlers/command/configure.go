@@ -53,19 +53,25 @@ func restore(plain *domain.EndpointConfig, shown domain.EndpointConfig, t domain
 // check refuses what cannot be kept or has no effect.
 func (e Endpoints) check(plain domain.EndpointConfig) error {
 	switch {
-	case plain.Mode == "remote":
-		return domain.ErrUnsupportedPolicy.With("mode remote is not supported by this version; leave it out")
+	case plain.Mode == domain.ModeRemote && plain.URL != "":
+		return domain.ErrInvalidRequest.With("an endpoint of mode remote has no url")
+	case plain.Mode == domain.ModeRemote:
+		return checkAll(checkPlain(plain), plain.Policy.CheckRemote())
 	case plain.Mode != domain.ModeHTTP:
 		return domain.ErrInvalidRequest.With("mode is http or remote")
 	case plain.URL == "":
 		return domain.ErrInvalidRequest.With("url is missing")
 	}
-	err := checkAll(domain.CheckText("description", plain.Description, domain.MaxDescription),
-		domain.CheckEventTypes(plain.EventTypes), plain.Policy.Check())
-	if err != nil {
+	if err := checkPlain(plain); err != nil {
 		return err
 	}
 	return e.checkHeaders(plain.Policy)
+}
+
+// checkPlain refuses what no mode can keep.
+func checkPlain(plain domain.EndpointConfig) error {
+	return checkAll(domain.CheckText("description", plain.Description, domain.MaxDescription),
+		domain.CheckEventTypes(plain.EventTypes), plain.Policy.Check())
 }
 
 func (e Endpoints) checkURL(url string) error {

@@ -60,7 +60,7 @@ type EndpointInput struct {
 }
 
 // Create makes an endpoint and returns it with its signing secret, which is shown
-// this once.
+// this once; one of mode remote signs nothing and has none.
 func (e Endpoints) Create(ctx context.Context, by Caller, in EndpointInput) (projections.Endpoint, string, error) {
 	none := projections.Endpoint{}
 	plain, err := e.described(by, in)
@@ -71,12 +71,14 @@ func (e Endpoints) Create(ctx context.Context, by Caller, in EndpointInput) (pro
 	if err != nil {
 		return none, "", err
 	}
-	secret, err := e.Rules.NewSecret()
-	if err != nil {
-		return none, "", err
-	}
 	config, target := e.seal(plain, newFingerprintKey())
-	target.Secrets = []domain.SigningSecret{{Secret: secret}}
+	secret := ""
+	if plain.Mode == domain.ModeHTTP {
+		if secret, err = e.Rules.NewSecret(); err != nil {
+			return none, "", err
+		}
+		target.Secrets = []domain.SigningSecret{{Secret: secret}}
+	}
 	blank := projections.Endpoint{Endpoint: domain.Endpoint{ID: e.Ledger.NewIDAt(at), Tenant: by.Tenant}}
 	change, err := blank.Advance(by.Actor, at, domain.EndpointCreated{Config: config, OnBehalfOf: by.OnBehalfOf})
 	if err != nil {
@@ -101,7 +103,10 @@ func (e Endpoints) described(by Caller, in EndpointInput) (domain.EndpointConfig
 	if err != nil {
 		return plain, err
 	}
-	return plain, checkAll(e.check(plain), e.checkURL(plain.URL))
+	if err := e.check(plain); err != nil || plain.Mode == domain.ModeRemote {
+		return plain, err
+	}
+	return plain, e.checkURL(plain.URL)
 }
 
 // Update merges a JSON document into an endpoint's configuration, member by member
@@ -159,6 +164,9 @@ func (e Endpoints) RotateSecret(ctx context.Context, by Caller, id uuid.UUID, ov
 		return projections.Endpoint{}, "", err
 	}
 	after, err := e.change(ctx, by, id, ifVersion, func(p projections.Endpoint, t domain.Target, at domain.Instant) ([]domain.Event, *domain.Target, error) {
+		if p.Config.Mode == domain.ModeRemote {
+			return nil, nil, domain.ErrNoSecret
+		}
 		facts, err := p.RotateSecret(at.After(overlap), by.OnBehalfOf)
 		rotated := t.Rotate(secret, at.After(overlap), at)
 		return facts, &rotated, err

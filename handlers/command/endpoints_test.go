@@ -215,7 +215,7 @@ func TestEndpointIsRefused(t *testing.T) {
 		want error
 	}{
 		"no url":           {command.EndpointInput{}, domain.ErrInvalidRequest},
-		"remote":           {command.EndpointInput{Mode: "remote"}, domain.ErrUnsupportedPolicy},
+		"remote with url":  {command.EndpointInput{Mode: "remote", URL: "https://example.com/"}, domain.ErrInvalidRequest},
 		"mode":             {command.EndpointInput{URL: ok, Mode: "smtp"}, domain.ErrInvalidRequest},
 		"private":          {command.EndpointInput{URL: "https://10.0.0.1/"}, domain.ErrURLNotAllowed},
 		"description":      {command.EndpointInput{URL: ok, Description: strings.Repeat("x", 2001)}, domain.ErrInvalidRequest},

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	mathrand "math/rand/v2"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -39,7 +40,8 @@ type Finished struct {
 type Recorded struct {
 	Attempt  domain.Attempted     // as recorded, now or by an earlier report of the same token
 	Delivery projections.Delivery // as it stands after
-	Repeated bool                 // the token had reported before; nothing was written
+	Applied  bool                 // it decided where the delivery goes, and did not only add to its history
+	Repeated bool                 // the token had reported before; nothing was written, this is the first answer
 	Err      error                // this result's refusal: nothing of it was written
 }
 
@@ -66,7 +68,7 @@ func (r Recorder) Record(ctx context.Context, by domain.Actor, list []Finished) 
 			return nil, err
 		}
 		changes = append(changes, projections.ResultChange{DeliveryChange: change, Token: f.Token, Exchange: exchange})
-		answers[f.Delivery.ID] = Recorded{Attempt: facts[0].(domain.Attempted), Delivery: change.After}
+		answers[f.Delivery.ID] = Recorded{Attempt: facts[0].(domain.Attempted), Delivery: change.After, Applied: true}
 	}
 	stale, err := r.Ledger.Record(ctx, changes)
 	if err != nil {
@@ -76,6 +78,17 @@ func (r Recorder) Record(ctx context.Context, by domain.Actor, list []Finished) 
 		return nil, err
 	}
 	return inOrder(list, answers), nil
+}
+
+// RecordClaimed records one result of which it is not known whether its claim still
+// owns the delivery. The refusal of an unknown token is the error.
+func (r Recorder) RecordClaimed(ctx context.Context, by domain.Actor, f Finished) (Recorded, error) {
+	answers := map[uuid.UUID]Recorded{}
+	if err := r.late(ctx, by, []Finished{f}, answers); err != nil {
+		return Recorded{}, err
+	}
+	answer := answers[f.Delivery.ID]
+	return answer, answer.Err
 }
 
 // late reads the streams of stale results, decides each anew and appends, until none
@@ -119,6 +132,9 @@ func (f Finished) decideAgain(by domain.Actor, stream []events.Record, at domain
 	if err != nil {
 		return projections.ResultChange{}, Recorded{}, err
 	}
+	if f.Result.StartedAt.IsZero() {
+		f.Result.StartedAt, f.Result.Duration = claimedAt(f.Token, stream, at)
+	}
 	report, exchange := f.report()
 	var facts []domain.Event
 	if d.Owns(f.Token) {
@@ -130,8 +146,8 @@ func (f Finished) decideAgain(by domain.Actor, stream []events.Record, at domain
 		return projections.ResultChange{}, Recorded{}, err
 	}
 	if len(facts) == 0 {
-		c, _ := claims.Find(f.Token)
-		return projections.ResultChange{}, Recorded{Attempt: *c.Report, Delivery: d, Repeated: true}, nil
+		first, err := firstAnswer(f.Token, stream)
+		return projections.ResultChange{}, first, err
 	}
 	change, err := d.Advance(by, at, facts...)
 	attempt := facts[0].(domain.Attempted)
@@ -139,7 +155,52 @@ func (f Finished) decideAgain(by domain.Actor, stream []events.Record, at domain
 		exchange.Attempt = attempt.Attempt
 	}
 	return projections.ResultChange{DeliveryChange: change, Token: f.Token, Exchange: exchange},
-		Recorded{Attempt: attempt, Delivery: change.After}, err
+		Recorded{Attempt: attempt, Delivery: change.After, Applied: len(facts) > 1}, err
+}
+
+// claimedAt is when a token's claim was made and how long ago that is: what is known
+// of a request whose maker does not say when it began.
+func claimedAt(token uuid.UUID, stream []events.Record, now domain.Instant) (time.Time, time.Duration) {
+	for _, r := range stream {
+		if e, err := r.Event(); err == nil {
+			if c, ok := e.(domain.Claimed); ok && c.Token == token {
+				return r.RecordedAt.Time, now.Sub(r.RecordedAt.Time)
+			}
+		}
+	}
+	return time.Time{}, 0
+}
+
+// firstAnswer is what a token's first report was answered: the attempt, and the
+// delivery as what was appended with it had left it.
+func firstAnswer(token uuid.UUID, stream []events.Record) (Recorded, error) {
+	for i, r := range stream {
+		e, err := r.Event()
+		if err != nil {
+			return Recorded{}, err
+		}
+		a, ok := e.(domain.Attempted)
+		if !ok || a.Token != token {
+			continue
+		}
+		applied := i+1 < len(stream) && follows(stream[i+1], r)
+		if applied {
+			i++
+		}
+		d, _, err := projections.FoldDelivery(stream[:i+1])
+		return Recorded{Attempt: a, Delivery: d, Applied: applied, Repeated: true}, err
+	}
+	return Recorded{}, domain.ErrClaimNotFound
+}
+
+// follows reports whether a record is the consequence that was appended together with
+// an attempt.
+func follows(r, attempt events.Record) bool {
+	switch r.Name {
+	case "delivery.delivered", "delivery.retry_scheduled", "delivery.failed", "delivery.held":
+		return r.RecordedAt == attempt.RecordedAt && r.Actor == attempt.Actor
+	}
+	return false
 }
 
 // report is the result as the domain takes it, with what is kept beside the log.

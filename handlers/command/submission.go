@@ -89,20 +89,26 @@ func newTraceParent() string {
 	return "00-" + hex.EncodeToString(b[:16]) + "-" + hex.EncodeToString(b[16:]) + "-00"
 }
 
-// endpointsOf resolves a submission to endpoints and to what its idempotency key is
-// unique within: the endpoint, or the tenant for a fan-out.
-func (s *Submitter) endpointsOf(ctx context.Context, p *pending, known map[uuid.UUID]projections.SubmitEndpoint) ([]projections.SubmitEndpoint, uuid.UUID, error) {
-	if id := p.sub.EndpointID; id != uuid.Nil {
+// resolver finds the endpoints of submissions.
+type resolver interface {
+	Tenant(ctx context.Context, name string) (projections.Tenant, error)
+	FanOut(ctx context.Context, tenant, eventType string) ([]projections.SubmitEndpoint, error)
+}
+
+// resolve turns a submission's destination into endpoints and into what its idempotency
+// key is unique within: the endpoint, or the tenant for a fan-out.
+func resolve(ctx context.Context, r resolver, by Caller, s Submission, known map[uuid.UUID]projections.SubmitEndpoint) ([]projections.SubmitEndpoint, uuid.UUID, error) {
+	if id := s.EndpointID; id != uuid.Nil {
 		e, ok := known[id]
-		if !ok || e.Tenant != p.by.Tenant {
+		if !ok || e.Tenant != by.Tenant {
 			return nil, id, domain.ErrEndpointNotFound
 		}
 		return []projections.SubmitEndpoint{e}, id, nil
 	}
-	tenant, err := s.ledger.Tenant(ctx, p.by.Tenant)
+	tenant, err := r.Tenant(ctx, by.Tenant)
 	if err != nil {
 		return nil, uuid.Nil, err
 	}
-	list, err := s.ledger.FanOut(ctx, p.by.Tenant, p.sub.EventType)
+	list, err := r.FanOut(ctx, by.Tenant, s.EventType)
 	return list, tenant.ID, err
 }

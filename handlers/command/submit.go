@@ -235,7 +235,7 @@ func (s *Submitter) commit(batch []*pending) {
 }
 
 func (s *Submitter) draft(ctx context.Context, p *pending, known map[uuid.UUID]projections.SubmitEndpoint, at domain.Instant) (projections.Submission, error) {
-	endpoints, scope, err := s.endpointsOf(ctx, p, known)
+	endpoints, scope, err := resolve(ctx, s.ledger, p.by, p.sub, known)
 	if err != nil {
 		return projections.Submission{}, err
 	}

@@ -21,7 +21,8 @@ const (
 	boundMargin = 200 * time.Millisecond // the lower bound stays this far under what was last claimed
 	lightQuota  = 4                      // of an endpoint that did not fill its last quota
 	maxAsked    = 512                    // endpoints in one claim
-	maxKnown    = 50_000                 // endpoints on the roster; more are found when their turn comes
+	maxKnown    = 50_000                 // endpoints on the roster
+	farAhead    = 5 * time.Minute        // what is due later is found when its time comes
 )
 
 // roster knows which endpoints may have due work, and hands them out in turn. Times
@@ -71,6 +72,10 @@ func (r *roster) hint(endpoints []uuid.UUID) {
 func (r *roster) due(id uuid.UUID, at, dbNow domain.Instant) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	fresh := r.entries[id] == nil
+	if fresh && at.Sub(dbNow.Time) > farAhead {
+		return
+	}
 	e := r.entry(id)
 	if e == nil {
 		return
@@ -79,17 +84,18 @@ func (r *roster) due(id uuid.UUID, at, dbNow domain.Instant) {
 		e.bound = at
 	}
 	when := time.Now().Add(max(0, at.Sub(dbNow.Time)))
-	if when.Before(e.try) || !e.dry.IsZero() && !e.known {
+	if fresh || when.Before(e.try) || !e.dry.IsZero() && !e.known {
 		e.try, e.known, e.dry, e.retry = when, true, time.Time{}, firstRetry
 		wake(r.woken)
 	}
 }
 
-// entry finds or makes an endpoint's entry; nil when the roster is full.
+// entry finds or makes an endpoint's entry; nil when the roster is full of endpoints
+// that have work now.
 func (r *roster) entry(id uuid.UUID) *entry {
 	e, ok := r.entries[id]
 	if !ok {
-		if len(r.entries) >= maxKnown {
+		if len(r.entries) >= maxKnown && !r.makeRoom() {
 			return nil
 		}
 		e = &entry{try: time.Now(), retry: firstRetry, swept: time.Now()}
@@ -97,6 +103,19 @@ func (r *roster) entry(id uuid.UUID) *entry {
 		r.ring = append(r.ring, id)
 	}
 	return e
+}
+
+// makeRoom drops an endpoint that only waits for its time: it is found again then.
+func (r *roster) makeRoom() bool {
+	now := time.Now()
+	for i, id := range r.ring {
+		if e := r.entries[id]; e.inFlight == 0 && e.try.After(now) {
+			delete(r.entries, id)
+			r.ring = slices.Delete(r.ring, i, i+1)
+			return true
+		}
+	}
+	return false
 }
 
 // pick chooses whom to ask for how much, at most free in all, beginning after the

@@ -11,7 +11,8 @@ select d.id, d.tenant, d.endpoint_id, d.message_id, d.event_type, d.idempotency_
        now()
 from unnest(@endpoints::uuid[], @since::timestamptz[], @quotas::int[], @busy::int[], @known::int[])
   w (id, since, quota, busy, known)
-join waybill.endpoints e on e.id = w.id and e.status = 'active'
+join waybill.endpoints e on e.id = w.id and e.status = 'active' and e.mode = @mode
+  and (@tenant::text is null or e.tenant = @tenant)
 join waybill.endpoint_secrets s on s.endpoint_id = e.id
 cross join lateral (
   select q.id, q.tenant, q.endpoint_id, q.message_id, q.event_type, q.idempotency_key, q.ordering_key, q.state, q.version,
@@ -19,7 +20,7 @@ cross join lateral (
     q.unknown_attempts, q.proof, q.forced_after, q.held_by, q.payload_erased, q.created_at, q.updated_at, q.head_hash,
     q.ctid as tid
   from waybill.deliveries q
-  where q.endpoint_id = w.id and q.due_at >= w.since and q.due_at <= now()
+  where q.endpoint_id = w.id and q.due_at >= w.since and q.due_at <= now() and q.id <> all (@skip::uuid[])
   order by q.due_at
   limit greatest(0, least(w.quota,
       e.max_in_flight / @workers::int + (@rank::int < e.max_in_flight % @workers::int)::int - w.busy))

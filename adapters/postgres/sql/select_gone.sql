@@ -9,7 +9,7 @@ cross join lateral (
     q.attempts, q.cycle, q.cycle_attempts, q.due_at, q.claim_token, q.failure_reason, q.last_outcome, q.last_attempt,
     q.unknown_attempts, q.proof, q.forced_after, q.held_by, q.payload_erased, q.created_at, q.updated_at, q.head_hash
   from waybill.deliveries q
-  where q.endpoint_id = e.id and q.due_at is not null
+  where q.endpoint_id = e.id and q.due_at is not null and q.id <> all (@skip::uuid[])
   order by q.due_at
   limit @limit) d
 where e.status = 'archived'

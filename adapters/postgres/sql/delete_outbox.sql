@@ -1,0 +1,2 @@
+-- Removes rows that are in the log now, in the same transaction.
+delete from waybill.outbox where id = any (@ids::bigint[])
