@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -24,7 +26,7 @@ func TestAdoptGuide(t *testing.T) {
 		t.Fatal(err)
 	}
 	db := postgrestest.Empty(t)
-	p := newProvider(t, func(string) int { return http.StatusOK })
+	p := newProvider(t, func(context.Context, string) int { return http.StatusOK })
 	script := strings.NewReplacer("waybill_app", "waybill_test_app", "--outbox-role crm", "--outbox-role waybill_test_app",
 		"127.0.0.1:8080", freeAddress(t)).Replace(commandsOf(string(guide)))
 	source, err := filepath.Abs("../..")
@@ -68,10 +70,14 @@ func commandsOf(guide string) string {
 	return b.String()
 }
 
-// freeAddress is a loopback address that nobody listens at now.
+// freeAddress is an address that nobody listens at: of a loopback network that the
+// machine's own connections do not come from, so that none takes it meanwhile.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 1+rand.N(250), rand.N(250), 1+rand.N(250)))
+	if err != nil { // not every system has the whole network
+		l, err = net.Listen("tcp", "127.0.0.1:0")
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
