@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -227,7 +228,7 @@ func TestOutboxFromPython(t *testing.T) {
 func TestPythonWorker(t *testing.T) {
 	t.Parallel()
 	o, hang := newOperator(t), make(chan struct{})
-	provider := newProvider(t, func(body string) int {
+	provider := newProvider(t, func(_ context.Context, body string) int {
 		switch body {
 		case "hang":
 			<-hang
@@ -246,7 +247,7 @@ func TestPythonWorker(t *testing.T) {
 	for body := range want {
 		ids[body] = o.submit(e, body)
 	}
-	w := o.worker(s, "py", provider.URL, "TIMEOUT=2")
+	w := o.worker(s, o.claimKey(), "py", provider.URL, "LEASE=30", "TIMEOUT=5")
 	for body, then := range want {
 		within(t, body+" is "+then, func() bool {
 			d := ids[body]
@@ -270,10 +271,15 @@ func TestPythonWorker(t *testing.T) {
 	}
 }
 
-// worker starts the Python worker.
-func (o operatorOf) worker(s *served, name, provider string, more ...string) *program {
+// claimKey is an API key for remote workers.
+func (o operatorOf) claimKey() string {
 	o.t.Helper()
-	key := o.get("key", "keys", "create", "--name", name, "--scope", "claim")
+	return o.get("key", "keys", "create", "--name", "workers", "--scope", "claim")
+}
+
+// worker starts the Python worker.
+func (o operatorOf) worker(s *served, key, name, provider string, more ...string) *program {
+	o.t.Helper()
 	env := append([]string{"WAYBILL_API=http://" + s.addr + "/v1", "WAYBILL_KEY=" + key, "PROVIDER_URL=" + provider,
 		"WORKER_NAME=" + name, "CONCURRENCY=4", "LEASE=10", "WAIT=1"}, more...)
 	return python(o.t, env, "worker.py")

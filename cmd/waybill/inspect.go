@@ -15,12 +15,8 @@ import (
 	"waybill/projections"
 )
 
-var (
-	//go:embed sql/get_privileges.sql
-	getPrivileges string
-	//go:embed sql/get_newest_secret.sql
-	getNewestSecret string
-)
+//go:embed sql/get_newest_secret.sql
+var getNewestSecret string
 
 // How often the log's coming months are looked after, and how soon again after a
 // fault.
@@ -61,18 +57,16 @@ func checkKeyset(ctx context.Context, pool *pgxpool.Pool, schema projections.Sch
 // warnOfPower says so when the role could change what must never change: the log is
 // append-only for the application's role alone.
 func (n *node) warnOfPower(ctx context.Context) error {
-	var role string
-	var super, owner bool
-	err := n.pool.QueryRow(ctx, n.ledger.Schema.SQL(getPrivileges)).Scan(&role, &super, &owner)
+	p, err := n.ledger.Power(ctx)
 	if err != nil {
-		return fmt.Errorf("look at the role's privileges: %w", err)
+		return err
 	}
 	const remedy = "make a role of its own, run: waybill migrate --app-role ROLE, and connect as that"
 	switch {
-	case super:
-		n.config.Log.Warn("CONNECTED AS A SUPERUSER, who can rewrite the log", "role", role, "remedy", remedy)
-	case owner:
-		n.config.Log.Warn("CONNECTED AS THE OWNER OF THE LOG, who can rewrite it", "role", role, "remedy", remedy)
+	case p.Superuser:
+		n.config.Log.Warn("CONNECTED AS A SUPERUSER, who can rewrite the log", "role", p.Role, "remedy", remedy)
+	case p.Owner:
+		n.config.Log.Warn("CONNECTED AS THE OWNER OF THE LOG, who can rewrite it", "role", p.Role, "remedy", remedy)
 	}
 	return nil
 }

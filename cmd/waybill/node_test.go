@@ -73,7 +73,7 @@ func TestNodeThatCannotStart(t *testing.T) {
 func TestStatements(t *testing.T) {
 	t.Parallel()
 	pool := postgrestest.Pool(t)
-	for _, sql := range []string{getPrivileges, getNewestSecret} {
+	for _, sql := range []string{getNewestSecret} {
 		if _, err := pool.Exec(t.Context(), sql); err != nil {
 			t.Errorf("%s: %v", sql, err)
 		}

@@ -110,13 +110,13 @@ func TestDatabaseRestartedAndKilledUnderLoad(t *testing.T) {
 	stop()
 	clients.Wait()
 	o.endsDelivered(c)
-	if after := s.metric("go_goroutines"); after > before+30 { // connections that idle have two each
-		t.Errorf("%v goroutines, %v before", after, before)
-	}
+	to.CloseClientConnections() // each that idles has two goroutines
+	http.DefaultClient.CloseIdleConnections()
+	within(t, "no goroutine is left over", func() bool { return s.metric("go_goroutines") <= before+20 })
 	if n := s.metric("waybill_results_unrecorded"); n != 0 {
 		t.Errorf("%v results wait", n)
 	}
-	if n := s.metric(`waybill_submissions_total{code="accepted"}`) + s.metric(`waybill_submissions_total{code="duplicate"}`); n < float64(c.count()) {
+	if n := s.metric(`waybill_submissions_total{code="accepted"}`) + max(0, s.metric(`waybill_submissions_total{code="duplicate"}`)); n < float64(c.count()) {
 		t.Errorf("%v submissions accepted, %d answered", n, c.count())
 	}
 	t.Logf("answers by status: %v; %v goroutines, %v before", c.answers, s.metric("go_goroutines"), before)

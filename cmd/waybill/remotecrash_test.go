@@ -31,7 +31,7 @@ type provider struct {
 	open     atomic.Int64    // requests being answered
 }
 
-func newProvider(t *testing.T, answer func(body string) int) *provider {
+func newProvider(t *testing.T, answer func(ctx context.Context, body string) int) *provider {
 	t.Helper()
 	p := &provider{arrivals: map[string]int{}, messages: map[string]bool{}}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -45,7 +45,7 @@ func newProvider(t *testing.T, answer func(body string) int) *provider {
 		p.mu.Unlock()
 		p.open.Add(1)
 		defer p.open.Add(-1)
-		w.WriteHeader(answer(string(body)))
+		w.WriteHeader(answer(q.Context(), string(body)))
 	}))
 	t.Cleanup(p.Close)
 	return p
@@ -65,38 +65,40 @@ func TestPythonWorkersKilled(t *testing.T) {
 	t.Parallel()
 	const n = 300
 	o := newOperator(t)
-	var trap atomic.Pointer[chan struct{}]
-	p := newProvider(t, func(string) int {
-		if shut := trap.Load(); shut != nil {
-			<-*shut
+	var calls, limit atomic.Int64 // calls beyond the limit get no answer until it is raised
+	limit.Store(25)
+	p := newProvider(t, func(ctx context.Context, _ string) int {
+		for call := calls.Add(1); call > limit.Load() && ctx.Err() == nil; {
+			time.Sleep(5 * time.Millisecond)
 		}
-		time.Sleep(30 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond)
 		return http.StatusOK
 	})
 	l, s := postgres.Open(o.db.App, postgres.Config{}), o.serve("--allow-networks", loopback)
 	e := o.get("id", "endpoints", "create", "--mode", "remote",
 		"--policy", `{"jitter":0,"retries":{"base":"50ms","factor":1,"cap":"50ms","attempts":20}}`)
 	ids := submitMany(t, l, uuid.MustParse(e), n)
-	born := 0
+	key, born := o.claimKey(), 0
 	start := func() *program {
 		born++
-		return o.worker(s, fmt.Sprint("py", born), p.URL, "TIMEOUT=4")
+		return o.worker(s, key, fmt.Sprint("py", born), p.URL, "TIMEOUT=4")
 	}
 	workers := []*program{start(), start()}
-	for kills := 1; kills <= 5; kills++ {
-		within(t, "calls are made", func() bool { return p.total() >= kills*25 && p.open.Load() > 0 })
+	busy := func() bool { return calls.Load() > limit.Load() && p.open.Load() > 0 }
+	for range 5 {
+		within(t, "calls are under way", busy)
 		time.Sleep(rand.N(50 * time.Millisecond))
 		victim := rand.N(len(workers))
 		workers[victim].kill()
 		workers[victim] = start()
+		limit.Add(25)
 	}
 	workers[1].kill()
-	shut := make(chan struct{})
-	trap.Store(&shut)
-	within(t, "the other one's calls are under way", func() bool { return p.open.Load() > 0 })
-	stopAndGo(t, o, workers[0], workers[0].after("claiming as "), func() {
-		trap.Store(nil)
-		close(shut)
+	time.Sleep(300 * time.Millisecond) // the provider notices that the caller is gone
+	name := workers[0].after("claiming as ")
+	within(t, "the other one's calls are under way", func() bool { return busy() && o.held(name) > 0 })
+	stopAndGo(t, o, workers[0], name, func() {
+		limit.Store(1 << 40)
 		workers[1] = start()
 	})
 	awaitDelivered(t, l, ids)
@@ -114,14 +116,19 @@ func stopAndGo(t *testing.T, o operatorOf, w *program, worker string, meanwhile 
 		t.Fatal(err)
 	}
 	meanwhile()
-	within(t, "its leases run out", func() bool {
-		var held int
-		err := o.db.App.QueryRow(t.Context(), "select count(*) from waybill.claims where worker = $1", worker).Scan(&held)
-		return err == nil && held == 0
-	})
+	within(t, "its leases run out", func() bool { return o.held(worker) == 0 })
 	if err := w.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// held is how many claims a worker has.
+func (o operatorOf) held(worker string) (n int) {
+	o.t.Helper()
+	if err := o.db.App.QueryRow(o.t.Context(), "select count(*) from waybill.claims where worker = $1", worker).Scan(&n); err != nil {
+		o.t.Fatal(err)
+	}
+	return n
 }
 
 func (o operatorOf) superseded() (n int) {

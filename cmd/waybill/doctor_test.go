@@ -1,0 +1,57 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestDoctor: a sound ledger is fine; each fault is found, and by itself.
+func TestDoctor(t *testing.T) {
+	t.Parallel()
+	o := newOperator(t)
+	o.doctor(0, "--json")
+	super := o.db.Super()
+	for _, c := range []struct{ fault, cure, says string }{
+		{"insert into waybill.outbox (payload, error) values ('', 'endpoint_not_found'), ('', 'endpoint_not_found')",
+			"delete from waybill.outbox", `"check":"outbox","ok":false,"says":"2 rows refused as endpoint_not_found, the oldest has id 1"`},
+		{"insert into waybill.outbox (payload, created_at) values ('', now() - interval '2 hours')",
+			"delete from waybill.outbox", `"check":"outbox","ok":false,"says":"1 rows wait, the oldest (id 3) for 2h0m`},
+		{"insert into waybill.claims (token, worker, lease_until, delivery_ids) values (gen_random_uuid(), 'w', now() - interval '2 minutes', '{}')",
+			"delete from waybill.claims", `"check":"claims","ok":false,"says":"1 ran out and nobody ended them, the oldest 2m`},
+		{"grant delete on waybill.events_admin to waybill_test_app",
+			"revoke delete on waybill.events_admin from waybill_test_app", `"check":"role","ok":false,"says":"waybill_test_app may update`},
+		{"do $$ begin execute 'alter table waybill.events_delivery_' || to_char(now() at time zone 'UTC', 'YYYY_MM') || ' rename to kept'; end $$",
+			"", `"check":"partitions","ok":false,"says":"the log has none for this month`},
+	} {
+		if _, err := super.Exec(t.Context(), c.fault); err != nil {
+			t.Fatal(err)
+		}
+		if out := o.doctor(1, "--json"); !strings.Contains(out, c.says) || strings.Count(out, `"ok":false`) != 1 {
+			t.Errorf("want %s, got\n%s", c.says, out)
+		}
+		if _, err := super.Exec(t.Context(), c.cure); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for url, says := range map[string]string{
+		o.db.OwnerURL: "owns the log", o.db.SuperURL: "is a superuser",
+	} {
+		if out := o.doctor(1, "--database-url", url); !strings.Contains(out, says) {
+			t.Errorf("as another role:\n%s", out)
+		}
+	}
+	if out := o.doctor(1, "--schema", "apart"); !strings.Contains(out, "holds no ledger") {
+		t.Errorf("without a ledger:\n%s", out)
+	}
+}
+
+// doctor runs it and demands the exit code.
+func (o operatorOf) doctor(code int, args ...string) string {
+	o.t.Helper()
+	cmd := o.command(append([]string{"doctor"}, args...)...)
+	out, _ := cmd.Output() // the exit code is looked at
+	if got := cmd.ProcessState.ExitCode(); got != code {
+		o.t.Errorf("doctor %v: exit code %d, want %d:\n%s", args, got, code, out)
+	}
+	return string(out)
+}
