@@ -20,6 +20,7 @@ const (
 	codeUnique          = "23505"
 	codeUndefinedSchema = "3F000"
 	codeUndefinedTable  = "42P01"
+	codeLockTimeout     = "55P03" // lock_not_available
 )
 
 // neverWritten are codes after which the statement surely had no effect and which
