@@ -21,6 +21,7 @@ const (
 	codeUndefinedSchema = "3F000"
 	codeUndefinedTable  = "42P01"
 	codeReadOnly        = "25006"
+	codeLockTimeout     = "55P03" // lock_not_available
 )
 
 // neverWritten are codes after which the statement surely had no effect and which

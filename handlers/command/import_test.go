@@ -1,6 +1,7 @@
 package command_test
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -52,5 +53,30 @@ func TestImportsAtOnce(t *testing.T) {
 	answer, err := d.submit.Submit(t.Context(), by, message(e, "k7", "whatever"))
 	if err != nil || !answer.Duplicate || answer.Deliveries[0].State != domain.StateDelivered {
 		t.Errorf("a submission under an imported key: %+v %v", answer, err)
+	}
+}
+
+// TestImportWaitsForAHeldKey: an import waits for a transaction that holds one of its
+// keys longer than a submission would, and then finds it taken or free.
+func TestImportWaitsForAHeldKey(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	e := d.endpoint()
+	at, err := d.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := d.db.App.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `insert into waybill.idempotency_keys (scope, key, tenant, message_id, fingerprint, created_at)
+		values ($1, 'k', 'default', gen_random_uuid(), '', now())`, e); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(time.Second, func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) })
+	n, err := command.Importer{Ledger: d}.Import(t.Context(), by, e, []command.Imported{{IdempotencyKey: "k", DeliveredAt: at, Line: 1}})
+	if err != nil || n.Imported != 1 {
+		t.Errorf("%+v %v", n, err)
 	}
 }

@@ -3,6 +3,7 @@ package command_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/anishathalye/porcupine"
 	"github.com/google/uuid"
@@ -71,6 +72,7 @@ func see(d domain.Delivery) seen {
 type modelState struct {
 	d      domain.Delivery
 	claims domain.ClaimHistory
+	first  map[uuid.UUID]seen // what each token's first report was answered; never changed in place
 }
 
 // then is the state after decided events.
@@ -147,6 +149,16 @@ func (m modelOf) step(c call, r reply) (bool, any) {
 		return false, m.modelState
 	}
 	after := m.then(facts)
+	switch {
+	case c.kind == callResult && len(facts) == 0: // the first answer, whatever has happened since
+		return r.after == m.first[c.token] && m.answers(c, r, facts), after
+	case c.kind == callResult:
+		after.first = maps.Clone(m.first)
+		if after.first == nil {
+			after.first = map[uuid.UUID]seen{}
+		}
+		after.first[c.token] = see(after.d)
+	}
 	return see(after.d) == r.after && m.answers(c, r, facts), after
 }
 

@@ -32,6 +32,7 @@ type Finished struct {
 	Token           uuid.UUID
 	Policy          domain.Policy
 	EndpointVersion int
+	TraceParent     string // of the message
 	Result          domain.Result
 	Why             string // of a release, instead of a result
 }
@@ -63,7 +64,7 @@ func (r Recorder) Record(ctx context.Context, by domain.Actor, list []Finished) 
 		if err != nil {
 			return nil, fmt.Errorf("record %s: %w", f.Delivery.ID, err)
 		}
-		change, err := f.Delivery.Advance(by, at, facts...)
+		change, err := f.Delivery.AdvanceTraced(by, f.TraceParent, at, facts...)
 		if err != nil {
 			return nil, err
 		}
@@ -149,7 +150,7 @@ func (f Finished) decideAgain(by domain.Actor, stream []events.Record, at domain
 		first, err := firstAnswer(f.Token, stream)
 		return projections.ResultChange{}, first, err
 	}
-	change, err := d.Advance(by, at, facts...)
+	change, err := d.AdvanceTraced(by, f.TraceParent, at, facts...)
 	attempt := facts[0].(domain.Attempted)
 	if exchange != nil {
 		exchange.Attempt = attempt.Attempt

@@ -34,6 +34,7 @@ type SubmitOptions struct {
 // Bounds of what waits and of what one transaction takes.
 const (
 	maxWaiting      = 4096
+	maxAhead        = 256 // of one batch
 	maxWaitingBytes = 64 << 20
 	maxBatchItems   = 1000
 	maxBatchBytes   = 16 << 20
@@ -101,15 +102,18 @@ func (s *Submitter) Submit(ctx context.Context, by Caller, sub Submission) (proj
 }
 
 // SubmitBatch accepts many messages, each for itself; the answers are in order, and
-// each has its own Err.
+// each has its own Err. A batch has only so many waiting at a time, so that a few of
+// them leave room for everybody else.
 func (s *Submitter) SubmitBatch(ctx context.Context, by Caller, subs []Submission) []projections.Acceptance {
 	waiting := make([]*pending, len(subs))
-	for i, sub := range subs {
-		waiting[i] = s.enqueue(ctx, by, sub)
-	}
 	answers := make([]projections.Acceptance, len(subs))
-	for i, p := range waiting {
-		answers[i] = s.await(ctx, p)
+	for i := range len(subs) + maxAhead {
+		if i < len(subs) {
+			waiting[i] = s.enqueue(ctx, by, subs[i])
+		}
+		if done := i - maxAhead; done >= 0 {
+			answers[done] = s.await(ctx, waiting[done])
+		}
 	}
 	return answers
 }

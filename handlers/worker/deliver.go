@@ -22,7 +22,7 @@ type finished struct {
 // little of the lease is left, and hands on what came of it.
 func (w *Worker) deliver(ctx, sending context.Context, a projections.Assignment, b projections.Batch, asOf time.Time) {
 	f := finished{Finished: command.Finished{
-		Delivery: a.Delivery, Token: b.Token, Policy: a.Endpoint.Policy, EndpointVersion: a.Endpoint.Version,
+		Delivery: a.Delivery, Token: b.Token, Policy: a.Endpoint.Policy, EndpointVersion: a.Endpoint.Version, TraceParent: a.TraceParent,
 	}}
 	timeout := w.timeout(a.Endpoint.Policy)
 	switch {

@@ -80,9 +80,10 @@ func (w *Worker) recordUntil(ctx context.Context, batch []finished, trouble *bac
 // nothing is left.
 func (w *Worker) record(ctx context.Context, batch []finished) error {
 	var sent, unsent []command.Finished
+	var over []finished
 	for _, f := range batch {
 		if f.unsent {
-			unsent = append(unsent, f.Finished)
+			unsent, over = append(unsent, f.Finished), append(over, f)
 		} else {
 			sent = append(sent, f.Finished)
 		}
@@ -101,24 +102,31 @@ func (w *Worker) record(ctx context.Context, batch []finished) error {
 		}
 	}
 	w.backlog.end(batch)
-	w.settle(ctx, batch, answers)
-	return nil
-}
-
-// settle does what follows from what is recorded now. None of it may be lost: the
-// claims that stay are recovered, work is found again, and the next 410 disables.
-func (w *Worker) settle(ctx context.Context, batch []finished, answers []command.Recorded) {
-	for _, a := range answers {
-		if a.Err != nil {
+	for i, a := range answers {
+		if a.Err != nil { // the delivery is as it was: its claim stays, to be recovered
 			w.Log.Error("result refused by the ledger", "error", a.Err)
 			continue
 		}
-		w.afterwards(a.Delivery, a.Delivery.UpdatedAt)
-		if a.Delivery.FailureReason == domain.Rejected && w.Disable != nil {
-			w.disable(ctx, a.Delivery.Tenant, a.Delivery.EndpointID, a.Delivery.ID)
-		}
+		over = append(over, finished{Finished: sent[i]})
+		w.settle(ctx, a)
 	}
-	if over := w.leases.end(batch); len(over) > 0 {
+	w.endClaims(ctx, over)
+	return nil
+}
+
+// settle does what follows from what is recorded now. None of it may be lost: work is
+// found again, and the next 410 disables.
+func (w *Worker) settle(ctx context.Context, a command.Recorded) {
+	w.afterwards(a.Delivery, a.Delivery.UpdatedAt)
+	if a.Delivery.FailureReason == domain.Rejected && w.Disable != nil {
+		w.disable(ctx, a.Delivery.Tenant, a.Delivery.EndpointID, a.Delivery.ID)
+	}
+}
+
+// endClaims removes claims of which nothing is left. Those that stay run out and are
+// removed then.
+func (w *Worker) endClaims(ctx context.Context, list []finished) {
+	if over := w.leases.end(list); len(over) > 0 {
 		if err := w.Ledger.EndClaims(ctx, over); err != nil {
 			w.Log.Warn("claims stay until they run out", "error", err)
 		}

@@ -51,16 +51,16 @@ func (w *Worker) recoverLoop(ctx context.Context) {
 			adopted = w.adopt(ctx)
 		}
 		claims, ended, err := w.Ledger.Recover(ctx)
+		for _, d := range ended {
+			w.Log.Warn("claim ran out; its attempt is in doubt", "delivery", d.ID, "attempt", d.LastAttempt, "state", d.State)
+			w.afterwards(d, d.UpdatedAt)
+		}
 		if err != nil {
 			w.report(ctx, "recover", err, trouble)
 			wait(ctx, nil, trouble.next())
 			continue
 		}
 		trouble.reset()
-		for _, d := range ended {
-			w.Log.Warn("claim ran out; its attempt is in doubt", "delivery", d.ID, "attempt", d.LastAttempt, "state", d.State)
-			w.afterwards(d, d.UpdatedAt)
-		}
 		if claims == 0 {
 			wait(ctx, nil, recoverEvery/2+rand.N(recoverEvery))
 		}

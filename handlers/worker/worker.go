@@ -160,9 +160,9 @@ func (w *Worker) Run(ctx context.Context) error {
 // drain waits for the loops, then for what is on the wire, then for the results.
 func (w *Worker) drain(abort, giveUp context.CancelFunc) error {
 	w.Log.Info("draining", "worker", w.Name, "in_flight", w.slots.busy())
-	w.owned.Wait()
 	defer time.AfterFunc(w.DrainTimeout, abort).Stop()
 	defer time.AfterFunc(w.DrainTimeout+recordGrace, giveUp).Stop()
+	w.owned.Wait()
 	w.senders.Wait()
 	close(w.results)
 	<-w.gaveUp
