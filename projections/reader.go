@@ -37,11 +37,8 @@ type Reader struct {
 	Schema Schema
 }
 
-// Bounds of a page's size.
-const (
-	DefaultLimit = 50
-	MaxLimit     = 500
-)
+// MaxLimit bounds a page's size.
+const MaxLimit = 500
 
 // Delivery returns one delivery of a tenant, or ErrDeliveryNotFound.
 func (r Reader) Delivery(ctx context.Context, tenant string, id uuid.UUID) (Delivery, error) {

@@ -21,8 +21,6 @@ var (
 	deleteOutbox string
 	//go:embed sql/refuse_outbox.sql
 	refuseOutbox string
-	//go:embed sql/count_refused_outbox.sql
-	countRefusedOutbox string
 )
 
 // MoveOutbox takes at most limit waiting rows of the outbox beyond the row after, lets draft turn them into
@@ -110,12 +108,4 @@ func (l *Ledger) lockOutbox(ctx context.Context, tx pgx.Tx, after int64, limit i
 		}
 		return r, err
 	})
-}
-
-// RefusedOutbox is how many rows of the outbox were refused and wait for a person.
-func (l *Ledger) RefusedOutbox(ctx context.Context) (n int, err error) {
-	if err = l.pool.QueryRow(ctx, l.Schema.SQL(countRefusedOutbox)).Scan(&n); err != nil {
-		return 0, fmt.Errorf("count refused outbox rows: %w", err)
-	}
-	return n, nil
 }

@@ -22,8 +22,6 @@ var (
 	beat string
 	//go:embed sql/leave.sql
 	leave string
-	//go:embed sql/get_deliveries.sql
-	getDeliveries string
 )
 
 // RecentlyDue returns the endpoints that have due work among the deliveries made
@@ -77,23 +75,4 @@ func (l *Ledger) Leave(ctx context.Context, id uuid.UUID) error {
 		return fmt.Errorf("leave: %w", err)
 	}
 	return nil
-}
-
-// DeliveriesWithPolicy returns rows of many deliveries, of any tenant, and their
-// endpoints' present policies by endpoint.
-func (l *Ledger) DeliveriesWithPolicy(ctx context.Context, ids []uuid.UUID) ([]projections.Delivery, map[uuid.UUID]domain.Policy, error) {
-	rows, err := l.pool.Query(ctx, l.Schema.SQL(getDeliveries), args{"ids": ids})
-	if err != nil {
-		return nil, nil, fmt.Errorf("read deliveries: %w", err)
-	}
-	policies := map[uuid.UUID]domain.Policy{}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (projections.Delivery, error) {
-		d, p, err := scanWithPolicy(row)
-		policies[d.EndpointID] = p
-		return d, err
-	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("read deliveries: %w", err)
-	}
-	return list, policies, nil
 }

@@ -23,6 +23,7 @@ type metrics struct {
 	stale       prometheus.Counter
 	superseded  prometheus.Counter
 	expired     prometheus.Counter
+	outbox      *prometheus.CounterVec // by what became of the row
 	requests    *prometheus.CounterVec // by method and status code
 	answering   prometheus.Gauge
 }
@@ -42,12 +43,14 @@ func newMetrics() *metrics {
 		stale:      counter("waybill_stale_appends_total", "Appends refused because the stream had moved on; they are decided again."),
 		superseded: counter("waybill_superseded_results_total", "Results recorded for claims that had ended."),
 		expired:    counter("waybill_expired_claims_total", "Deliveries whose claim ran out and that this process recovered; their attempt is in doubt."),
+		outbox: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "waybill_outbox_rows_total",
+			Help: "Rows of the outbox that this process moved into the log or refused; doctor shows the refused ones by code."}, []string{"result"}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "waybill_http_requests_total",
 			Help: "Requests answered, by method and status."}, []string{"method", "code"}),
 		answering: gauge("waybill_http_requests_in_flight", "Requests being answered."),
 	}
 	m.registry.MustRegister(m.submissions, m.attempts, m.duration, m.sending, m.claims, m.claimed, m.stale, m.superseded,
-		m.expired, m.requests, m.answering, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		m.expired, m.outbox, m.requests, m.answering, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "waybill_build_info", Help: "Always 1.",
 		ConstLabels: prometheus.Labels{"version": thisBuild().Version}})
 	build.Set(1)
@@ -81,6 +84,12 @@ func (m *metrics) observe(backlog func() (int, time.Duration), pool *pgxpool.Poo
 	now(conns, "Connections to the database.", func() float64 { return float64(pool.Stat().AcquiredConns()) }, prometheus.Labels{"state": "in_use"})
 	now(conns, "Connections to the database.", func() float64 { return float64(pool.Stat().IdleConns()) }, prometheus.Labels{"state": "idle"})
 	now(conns+"_max", "Connections to the database at most.", func() float64 { return float64(pool.Stat().MaxConns()) }, nil)
+}
+
+// outboxRows counts rows of the outbox.
+func (m *metrics) outboxRows(moved, refused int) {
+	m.outbox.WithLabelValues("moved").Add(float64(moved))
+	m.outbox.WithLabelValues("refused").Add(float64(refused))
 }
 
 // page answers /metrics.

@@ -96,6 +96,10 @@ func startNode(ctx context.Context, c nodeConfig) (*node, error) {
 	}
 	n.owned.Go(func() { n.makePartitions(running) })
 	n.owned.Go(func() { n.outbox().Run(running) })
+	if n.worker == nil { // remote workers' claims run out here too
+		tender := worker.New(worker.Config{Name: "tender", Ledger: n.ledger, Sender: n.sender, Log: c.Log})
+		n.owned.Go(func() { tender.Tend(running) })
+	}
 	if n.worker != nil {
 		n.owned.Go(func() { n.drain = n.worker.Run(running) })
 	}
@@ -137,7 +141,7 @@ func (n *node) endpoints() command.Endpoints {
 
 // outbox moves what others insert; every node does.
 func (n *node) outbox() command.Outbox {
-	o := command.Outbox{Ledger: n.ledger, MaxPayload: n.config.MaxPayload, Log: n.config.Log}
+	o := command.Outbox{Ledger: n.ledger, MaxPayload: n.config.MaxPayload, Log: n.config.Log, Counted: n.metrics.outboxRows}
 	if n.worker != nil {
 		o.Accepted = n.worker.Hint
 	}

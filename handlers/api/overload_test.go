@@ -70,6 +70,7 @@ func TestOverloadIsShed(t *testing.T) {
 	}
 	t.Logf("%d accepted, %d refused, heap at most %d MiB, was %d", len(got.accepted), got.refused, got.heap>>20, base.HeapInuse>>20)
 	w.keeps(got)
+	crowded.call("POST", endpoint+"/deliveries", payload).is(202) // what was taken has been given back
 }
 
 // narrow runs the API once more, on a pool of so many connections and with little room.

@@ -28,6 +28,7 @@ type Outbox struct {
 	Ledger     OutboxLedger
 	MaxPayload int64                       // bytes of one message; 0: no limit
 	Accepted   func(endpoints []uuid.UUID) // told who has new work; may be nil
+	Counted    func(moved, refused int)    // told what became of rows; may be nil
 	Log        *slog.Logger                // nil: slog.Default()
 }
 
@@ -101,6 +102,9 @@ func (o Outbox) move(ctx context.Context, after int64, limit int) (n int, last i
 	}
 	if done.Refused > 0 {
 		o.log().WarnContext(ctx, "outbox rows refused; their column error says why", "rows", done.Refused)
+	}
+	if o.Counted != nil {
+		o.Counted(done.Moved, done.Refused)
 	}
 	if o.Accepted != nil && len(done.Endpoints) > 0 {
 		o.Accepted(done.Endpoints)

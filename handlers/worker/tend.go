@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -40,6 +41,16 @@ func (w *Worker) beatLoop(ctx context.Context) {
 	if err := w.Ledger.Leave(leaving, id); err != nil {
 		w.Log.Warn("left without saying so", "error", err)
 	}
+}
+
+// Tend does until ctx ends what every node does, also one that delivers nothing: it
+// ends claims that ran out, whoever's they were, and what waits at archived endpoints.
+// Run does it too.
+func (w *Worker) Tend(ctx context.Context) {
+	var both sync.WaitGroup
+	both.Go(func() { w.recoverLoop(ctx) })
+	both.Go(func() { w.goneLoop(ctx) })
+	both.Wait()
 }
 
 // recoverLoop ends claims that ran out, whoever's they were.
