@@ -1,10 +1,7 @@
 package outbox_test
 
 import (
-	"context"
-	"database/sql"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -98,40 +95,5 @@ func inSQL(t *testing.T, db *postgrestest.DB, m outbox.Message, commit bool) {
 	}
 	if err := end(); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// With pgx the message commits with the program's own row.
-func Example_pgx() {
-	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, os.Getenv("APP_DATABASE_URL"))
-	if err != nil {
-		return
-	}
-	_ = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "update orders set paid = true where id = $1", 4711); err != nil {
-			return err
-		}
-		return outbox.Insert(ctx, outbox.Pgx(tx), outbox.Message{
-			EventType: "order.paid", IdempotencyKey: "order-4711-paid", Payload: []byte(`{"order":4711}`),
-		})
-	})
-}
-
-// With database/sql likewise.
-func Example_sql() {
-	ctx := context.Background()
-	db, err := sql.Open("pgx", os.Getenv("APP_DATABASE_URL"))
-	if err != nil {
-		return
-	}
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return
-	}
-	defer func() { _ = tx.Rollback() }()
-	err = outbox.Insert(ctx, outbox.SQL(tx), outbox.Message{EventType: "order.paid", Payload: []byte(`{"order":4711}`)})
-	if err == nil {
-		_ = tx.Commit()
 	}
 }

@@ -167,3 +167,34 @@ func (c commitTracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.Tr
 }
 
 func (commitTracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// TestReadOnlyConnectionIsGivenUp: after a failover a pool's connection may lead to a
+// server that is read-only now, and stay open. It is closed on the first refusal, so that
+// the next one leads to the primary. It fails without closes.
+func TestReadOnlyConnectionIsGivenUp(t *testing.T) {
+	t.Parallel()
+	f := open(t)
+	name := f.db.Super().Config().ConnConfig.Database
+	set := func(how string) {
+		if _, err := f.db.Super().Exec(t.Context(), "alter role waybill_test_app in database "+name+" "+how); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("set default_transaction_read_only = on")
+	pool, err := postgres.Connect(t.Context(), f.db.URL, postgres.ConnectOptions{MaxConns: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	beat := func() error {
+		_, err := postgres.Open(pool, postgres.Config{}).Beat(t.Context(), postgres.NewID(f.now()), "w", time.Minute)
+		return err
+	}
+	if err := beat(); code(err) != "25006" {
+		t.Fatalf("on a standby: %v", err)
+	}
+	set("reset default_transaction_read_only")
+	if err := beat(); err != nil {
+		t.Errorf("after the failover: %v", err)
+	}
+}
