@@ -75,6 +75,7 @@ type Request struct {
 	Headers           map[string]string // the endpoint's own; may not override Waybill's
 	Secrets           []string          // each "whsec_…"; one signature per secret, in order
 	IdempotencyHeader string            // empty: none; its value is the message id
+	CA                string            // PEM certificates to trust instead of the system's; empty: the system's
 	At                time.Time         // the attempt's time, for webhook-timestamp
 }
 

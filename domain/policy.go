@@ -1,6 +1,9 @@
 package domain
 
 import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
 	"math"
 	"time"
 )
@@ -34,6 +37,7 @@ type Policy struct {
 	Ordering          Ordering          `json:"ordering"`
 	Headers           map[string]string `json:"headers"`
 	IdempotencyHeader *string           `json:"idempotency_header"`
+	CA                *string           `json:"ca_pem"` // certificates to trust instead of the system's; null: the system's
 	ExpireAfter       *Duration         `json:"expire_after"`
 	DisableAfter      *Duration         `json:"disable_after"`
 }
@@ -76,13 +80,46 @@ func (p Policy) Check() error {
 	case p.IdempotencyHeader != nil && *p.IdempotencyHeader != "Idempotency-Key":
 		return ErrInvalidRequest.With("policy.idempotency_header is Idempotency-Key, or null")
 	}
-	return p.Retries.check()
+	return checkBoth(p.checkCA(), p.Retries.check())
+}
+
+func checkBoth(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// MaxCA bounds the certificates of an endpoint, in bytes of PEM.
+const MaxCA = 16 << 10
+
+// checkCA refuses what is not one or more PEM certificates and nothing else.
+func (p Policy) checkCA() error {
+	if p.CA == nil {
+		return nil
+	}
+	if len(*p.CA) > MaxCA {
+		return ErrInvalidRequest.With("policy.ca_pem has more than 16 KiB")
+	}
+	rest := []byte(*p.CA)
+	for n := 0; ; n++ {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			if n == 0 || len(bytes.TrimSpace(rest)) > 0 {
+				return ErrInvalidRequest.With("policy.ca_pem is one or more certificates in PEM, or null")
+			}
+			return nil
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil || block.Type != "CERTIFICATE" {
+			return ErrInvalidRequest.With("policy.ca_pem holds something that is no certificate")
+		}
+	}
 }
 
 // CheckRemote refuses what has no effect where Waybill does not make the requests.
 func (p Policy) CheckRemote() error {
 	for name, set := range map[string]bool{
-		"max_in_flight": p.MaxInFlight != nil, "headers": len(p.Headers) > 0, "idempotency_header": p.IdempotencyHeader != nil,
+		"max_in_flight": p.MaxInFlight != nil, "headers": len(p.Headers) > 0, "ca_pem": p.CA != nil, "idempotency_header": p.IdempotencyHeader != nil,
 	} {
 		if set {
 			return ErrUnsupportedPolicy.With("policy: " + name + " has no effect in mode remote; leave it out")

@@ -43,6 +43,9 @@ func TestPolicyCheck(t *testing.T) {
 		"a rate":                   {func(p *domain.Policy) { p.RatePerSecond = ref(1.0) }, unsupported},
 		"a submit rate":            {func(p *domain.Policy) { p.SubmitRate = &domain.Rate{Count: 1, Per: time.Second} }, nil},
 		"a submit rate of nothing": {func(p *domain.Policy) { p.SubmitRate = &domain.Rate{} }, invalid},
+		"no certificate":           {func(p *domain.Policy) { p.CA = ref("rubbish") }, invalid},
+		"an empty certificate":     {func(p *domain.Policy) { p.CA = ref("") }, invalid},
+		"a key for a CA":           {func(p *domain.Policy) { p.CA = ref("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n") }, invalid},
 		"expiry":                   {func(p *domain.Policy) { p.ExpireAfter = ref(h) }, unsupported},
 		"disabling":                {func(p *domain.Policy) { p.DisableAfter = ref(h) }, unsupported},
 	} {
@@ -107,7 +110,7 @@ func TestPolicyJSON(t *testing.T) {
 	b, err := json.Marshal(domain.DefaultPolicy())
 	want := `{"timeout":"15s","retries":{"delays":["0s","5s","5m0s","30m0s","2h0m0s","5h0m0s","10h0m0s","14h0m0s","20h0m0s","24h0m0s"]},` +
 		`"jitter":0.1,"max_in_flight":null,"rate_per_second":null,"submit_rate":null,"on_unknown_outcome":"retry","ordering":"none",` +
-		`"headers":{},"idempotency_header":null,"expire_after":null,"disable_after":null}`
+		`"headers":{},"idempotency_header":null,"ca_pem":null,"expire_after":null,"disable_after":null}`
 	if err != nil || string(b) != want {
 		t.Errorf("got  %s, %v\nwant %s", b, err, want)
 	}

@@ -47,6 +47,8 @@ type Sender struct {
 	maxBody   int64
 	excerpt   int
 	bodyTime  time.Duration
+	config    Config
+	own       senders // of endpoints that trust certificates of their own
 }
 
 // New returns a Sender; it opens nothing yet.
@@ -59,6 +61,7 @@ func New(c Config) *Sender {
 		maxBody:   c.MaxResponseBytes,
 		excerpt:   c.ExcerptBytes,
 		bodyTime:  c.BodyTimeout,
+		config:    c,
 	}
 	s.transport = s.newTransport()
 	return s
@@ -98,12 +101,20 @@ func (s *Sender) newTransport() *http.Transport {
 }
 
 // Close ends the idle connections. Attempts under way are not disturbed.
-func (s *Sender) Close() { s.transport.CloseIdleConnections() }
+func (s *Sender) Close() {
+	s.transport.CloseIdleConnections()
+	s.own.close()
+}
 
 // Send makes one attempt and reports it. It lasts at most r.Timeout (15 s if
 // that is 0, 30 s at most), body included. Ending ctx ends the attempt as
 // cancelled, unless the answer's headers are already here.
 func (s *Sender) Send(ctx context.Context, r domain.Request) domain.Result {
+	if r.CA != "" {
+		own := s.own.trusting(r.CA, s.config)
+		r.CA = ""
+		return own.Send(ctx, r)
+	}
 	a := begin(ctx, timeoutOf(r))
 	defer a.end()
 	res := s.exchange(a, r)

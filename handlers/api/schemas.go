@@ -90,7 +90,7 @@ func (document[T]) Schema(r huma.Registry) *huma.Schema {
 type endpointInput struct {
 	URL         *string      `json:"url,omitempty" doc:"https, without user, password and fragment; http only inside --allow-networks"`
 	Description *string      `json:"description,omitempty" nullable:"true" doc:"at most 2000 bytes"`
-	Mode        *string      `json:"mode,omitempty" nullable:"true" enum:"http,remote" doc:"remote is not supported by this version"`
+	Mode        *string      `json:"mode,omitempty" nullable:"true" enum:"http,remote" doc:"http: Waybill sends; remote: only remote workers claim, and there is no url"`
 	EventTypes  []string     `json:"event_types,omitempty" doc:"exact, or prefix.*; none: all"`
 	Policy      *policyInput `json:"policy,omitempty" doc:"what is left out stays as it is; null is back to the default"`
 }
@@ -103,11 +103,12 @@ type policyInput struct {
 	Jitter            *float64           `json:"jitter,omitempty" nullable:"true" doc:"0 to 1; default 0.1"`
 	MaxInFlight       *int               `json:"max_in_flight,omitempty" nullable:"true" doc:"1 to 100000; null: no cap of its own"`
 	RatePerSecond     *float64           `json:"rate_per_second,omitempty" nullable:"true" doc:"not supported by this version"`
-	SubmitRate        *string            `json:"submit_rate,omitempty" nullable:"true" doc:"not supported by this version"`
+	SubmitRate        *string            `json:"submit_rate,omitempty" nullable:"true" doc:"of what is handed in to this very endpoint, such as 1000/1m; null: no limit"`
 	OnUnknown         *string            `json:"on_unknown_outcome,omitempty" nullable:"true" enum:"retry,hold" doc:"default retry"`
 	Ordering          *string            `json:"ordering,omitempty" nullable:"true" enum:"none,block,pass" doc:"only none is supported by this version"`
 	Headers           map[string]*string `json:"headers,omitempty" doc:"merged by name; null removes one. Values are never shown again."`
 	IdempotencyHeader *string            `json:"idempotency_header,omitempty" nullable:"true" enum:"Idempotency-Key" doc:"its value is the message id"`
+	CA                *string            `json:"ca_pem,omitempty" nullable:"true" doc:"certificates in PEM to trust instead of the system's"`
 	ExpireAfter       *string            `json:"expire_after,omitempty" nullable:"true" doc:"not supported by this version"`
 	DisableAfter      *string            `json:"disable_after,omitempty" nullable:"true" doc:"not supported by this version"`
 }

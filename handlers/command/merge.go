@@ -20,7 +20,7 @@ import (
 var (
 	endpointMembers = []string{"url", "description", "mode", "event_types", "policy"}
 	policyMembers   = []string{"timeout", "retries", "jitter", "max_in_flight", "rate_per_second", "submit_rate",
-		"on_unknown_outcome", "ordering", "headers", "idempotency_header", "expire_after", "disable_after"}
+		"on_unknown_outcome", "ordering", "headers", "idempotency_header", "ca_pem", "expire_after", "disable_after"}
 	exponential    = []string{"base", "factor", "cap", "attempts"}
 	retriesMembers = append([]string{"delays"}, exponential...)
 )

@@ -60,7 +60,8 @@ func faults() []fault {
 //
 // It fails if a result that could not be recorded is dropped or released, if only the
 // connection's faults are tried again, if a batch's good results wait for its bad ones,
-// or if connections to a server that is read-only are kept.
+// or, in most runs, if connections to a server that is read-only are kept; for that see
+// TestReadOnlyConnectionIsGivenUp.
 func TestResultOutlivesEveryFault(t *testing.T) {
 	t.Parallel()
 	arrived, gate := make(chan struct{}, 1000), make(chan struct{})

@@ -62,6 +62,9 @@ func request(a projections.Assignment, timeout time.Duration, at domain.Instant)
 	if h := a.Endpoint.Policy.IdempotencyHeader; h != nil {
 		r.IdempotencyHeader = *h
 	}
+	if ca := a.Endpoint.Policy.CA; ca != nil {
+		r.CA = *ca
+	}
 	return r
 }
 
