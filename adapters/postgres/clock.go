@@ -22,7 +22,7 @@ const maxReadingAge = 5 * time.Second
 // way back is not counted, never ahead of the database.
 type Clock struct {
 	pool *pgxpool.Pool
-	read sync.Mutex // one reading at a time
+	read chan struct{} // one reading at a time
 
 	mu     sync.Mutex
 	base   time.Time // the database's time at the reading
@@ -31,15 +31,19 @@ type Clock struct {
 }
 
 // NewClock returns a clock that reads the pool's database when it is first asked.
-func NewClock(pool *pgxpool.Pool) *Clock { return &Clock{pool: pool} }
+func NewClock(pool *pgxpool.Pool) *Clock { return &Clock{pool: pool, read: make(chan struct{}, 1)} }
 
 // Now returns the estimate; the error is that of a reading that was due.
 func (c *Clock) Now(ctx context.Context) (domain.Instant, error) {
 	if now, fresh := c.estimate(); fresh {
 		return now, nil
 	}
-	c.read.Lock()
-	defer c.read.Unlock()
+	select {
+	case c.read <- struct{}{}:
+		defer func() { <-c.read }()
+	case <-ctx.Done():
+		return domain.Instant{}, fmt.Errorf("read the database's clock: %w", ctx.Err())
+	}
 	if now, fresh := c.estimate(); fresh {
 		return now, nil
 	}

@@ -132,6 +132,9 @@ func acceptedOne(a projections.Acceptance) accepted {
 func submission(r *http.Request) (command.Submission, error) {
 	var sub command.Submission
 	var notBefore string
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return sub, domain.ErrInvalidRequest.With("Content-Encoding is not supported: a message is delivered as the bytes that are handed in")
+	}
 	for _, h := range []struct {
 		name string
 		into *string

@@ -91,6 +91,7 @@ func TestHeadersOfAMessage(t *testing.T) {
 		{"idempotency_key_invalid", []string{"Idempotency-Key", "é"}},
 		{"idempotency_key_invalid", []string{"Idempotency-Key", strings.Repeat("k", 256)}},
 		{"idempotency_key_invalid", []string{"Idempotency-Key", "a", "Idempotency-Key", "a"}},
+		{"invalid_request", []string{"Content-Encoding", "gzip"}},
 		{"invalid_request", []string{"Waybill-Event-Type", "a b"}},
 		{"invalid_request", []string{"Waybill-Event-Type", "a.*"}},
 		{"invalid_request", []string{"Waybill-Event-Type", "a", "Waybill-Event-Type", "b"}},
