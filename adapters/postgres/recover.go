@@ -94,17 +94,20 @@ func (l *Ledger) recoverOne(ctx context.Context) (claims int, ended []projection
 		return claims, ended, err
 	}
 	var c expiredClaim
-	var now time.Time
 	var faults []error
 	err = l.transact(ctx, func(tx pgx.Tx) error {
-		list, at, err := l.lockExpired(ctx, tx, 1)
-		if now = at; err == nil && len(list) == 1 {
+		list, _, err := l.lockExpired(ctx, tx, 1)
+		if err == nil && len(list) == 1 {
 			c = list[0]
 		}
 		return err
 	})
 	for _, id := range c.ids {
 		err = errors.Join(err, l.transact(ctx, func(tx pgx.Tx) error {
+			list, now, err := l.lockExpired(ctx, tx, 1)
+			if err != nil || len(list) != 1 || list[0].token != c.token {
+				return err // extended meanwhile, or another process has it
+			}
 			after, err := l.expire(ctx, tx, expiredClaim{c.token, []uuid.UUID{id}}, now)
 			if err != nil {
 				faults = append(faults, fmt.Errorf("recover delivery %s: %w", id, refusal(err)))

@@ -25,6 +25,7 @@ type openAPI struct {
 		Responses   map[string]struct {
 			Description string
 			Content     map[string]struct{ Schema map[string]any }
+			Headers     map[string]any
 		}
 	}
 	Components struct {

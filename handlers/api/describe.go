@@ -140,7 +140,12 @@ func problems(api huma.API, o operation) map[string]*huma.Response {
 	}
 	for _, e := range list {
 		add(statuses[e.Kind], e.Code, e.Message)
+		if e == domain.ErrRateLimited {
+			all[strconv.Itoa(o.status)] = &huma.Response{Description: http.StatusText(o.status), Headers: budgetHeaders()}
+			all[strconv.Itoa(http.StatusTooManyRequests)].Headers = budgetHeaders("Retry-After")
+		}
 	}
+	all[strconv.Itoa(http.StatusServiceUnavailable)].Headers = map[string]*huma.Param{"Retry-After": retryAfter()}
 	add(http.StatusInternalServerError, codeInternal, "the server failed; its log says why")
 	return all
 }

@@ -67,6 +67,12 @@ func TestDescriptionIsComplete(t *testing.T) {
 		submit.RequestBody.Content["*/*"] == nil || doc.Paths["/v1/deliveries/batch"]["post"].RequestBody.Content["application/json"] == nil {
 		t.Errorf("%+v", submit)
 	}
+	for status, header := range map[string]string{"202": "RateLimit", "429": "Retry-After", "503": "Retry-After"} {
+		r := submit.Responses[status]
+		if r.Headers[header] == nil || len(r.Content) == 0 {
+			t.Errorf("answer %s: %+v", status, r)
+		}
+	}
 	w.refsResolve(a.body, doc)
 }
 

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"waybill/domain"
 	"waybill/projections"
 )
@@ -26,3 +28,20 @@ func tellBudgets(h http.Header, budgets []projections.Budget, err error) {
 }
 
 func seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
+
+// budgetHeaders describes what tellBudgets says.
+func budgetHeaders(more ...string) map[string]*huma.Param {
+	text := &huma.Schema{Type: huma.TypeString}
+	headers := map[string]*huma.Param{
+		"RateLimit-Policy": {Schema: text, Description: `one a budget, "key" or "endpoint", where there is a rate: q is the limit, w the window in seconds`},
+		"RateLimit":        {Schema: text, Description: "likewise: r is what remains, t the seconds until the window ends"},
+	}
+	for _, name := range more {
+		headers[name] = retryAfter()
+	}
+	return headers
+}
+
+func retryAfter() *huma.Param {
+	return &huma.Param{Schema: &huma.Schema{Type: huma.TypeInteger}, Description: "seconds"}
+}
