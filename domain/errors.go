@@ -52,6 +52,7 @@ var (
 	ErrTenantNotFound       = &Error{NotFound, "tenant_not_found", "there is no such tenant; waybill tenants create makes one"}
 	ErrKeyNotFound          = &Error{NotFound, "key_not_found", "there is no such API key"}
 	ErrClaimNotFound        = &Error{NotFound, "claim_not_found", "this token was never issued for this delivery; nothing was recorded"}
+	ErrNotSealed            = &Error{NotFound, "not_sealed", "there is no sealed event at this position; the newest are sealed within about a second"}
 	ErrTenantExists         = &Error{Conflict, "tenant_exists", "there is already a tenant of that name"}
 	ErrNotReplayable        = &Error{Conflict, "delivery_not_replayable", "only a failed delivery can be replayed; a delivered or cancelled one needs force"}
 	ErrNotCancellable       = &Error{Conflict, "delivery_not_cancellable", "the delivery has ended, or a success is already on record"}

@@ -8,6 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"waybill/projections"
 )
 
 // metrics is what a node says of itself at /metrics. Every label has a closed set of
@@ -26,6 +28,9 @@ type metrics struct {
 	outbox      *prometheus.CounterVec // by what became of the row
 	requests    *prometheus.CounterVec // by method and status code
 	answering   prometheus.Gauge
+	blocks      prometheus.Counter
+	sealedTotal prometheus.Counter
+	held        prometheus.Gauge
 }
 
 func newMetrics() *metrics {
@@ -47,10 +52,13 @@ func newMetrics() *metrics {
 			Help: "Rows of the outbox that this process moved into the log or refused; doctor shows the refused ones by code."}, []string{"result"}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "waybill_http_requests_total",
 			Help: "Requests answered, by method and status."}, []string{"method", "code"}),
-		answering: gauge("waybill_http_requests_in_flight", "Requests being answered."),
+		answering:   gauge("waybill_http_requests_in_flight", "Requests being answered."),
+		blocks:      counter("waybill_sealings_total", "Times that this process moved the horizon."),
+		sealedTotal: counter("waybill_sealed_events_total", "Events that this process sealed."),
+		held:        gauge("waybill_horizon_held_seconds", "How old the oldest transaction is that holds the horizon back; 0: none does. A prepared transaction counts as 1."),
 	}
 	m.registry.MustRegister(m.submissions, m.attempts, m.duration, m.sending, m.claims, m.claimed, m.stale, m.superseded,
-		m.expired, m.outbox, m.requests, m.answering, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		m.expired, m.outbox, m.requests, m.answering, m.blocks, m.sealedTotal, m.held, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "waybill_build_info", Help: "Always 1.",
 		ConstLabels: prometheus.Labels{"version": thisBuild().Version}})
 	build.Set(1)
@@ -90,6 +98,24 @@ func (m *metrics) observe(backlog func() (int, time.Duration), pool *pgxpool.Poo
 func (m *metrics) outboxRows(moved, refused int) {
 	m.outbox.WithLabelValues("moved").Add(float64(moved))
 	m.outbox.WithLabelValues("refused").Add(float64(refused))
+}
+
+// sealed counts what the sealer closed.
+func (m *metrics) sealed(_ projections.Head, events int) {
+	m.blocks.Inc()
+	m.sealedTotal.Add(float64(events))
+}
+
+// heldBack shows who the sealer waits for.
+func (m *metrics) heldBack(by []projections.Appender) {
+	oldest := 0.0
+	for _, a := range by {
+		if a.Prepared() {
+			oldest = max(oldest, 1)
+		}
+		oldest = max(oldest, a.Age.Seconds())
+	}
+	m.held.Set(oldest)
 }
 
 // page answers /metrics.

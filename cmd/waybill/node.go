@@ -17,6 +17,7 @@ import (
 	"waybill/adapters/webhook"
 	"waybill/domain"
 	"waybill/handlers/command"
+	"waybill/handlers/sealer"
 	"waybill/handlers/worker"
 	"waybill/projections"
 )
@@ -51,7 +52,7 @@ type nodeConfig struct {
 //	        ┌─ API ─▶ submitter ─┐ hint
 //	pool ◀──┤                    ▼
 //	        ├─ worker ◀──────────┘
-//	        └─ partitions
+//	        └─ partitions, outbox, sealer
 //
 // Everything in it that runs by itself is owned by it: [node.Stop] returns when all
 // of it has ended.
@@ -96,6 +97,7 @@ func startNode(ctx context.Context, c nodeConfig) (*node, error) {
 	}
 	n.owned.Go(func() { n.makePartitions(running) })
 	n.owned.Go(func() { n.outbox().Run(running) })
+	n.owned.Go(func() { n.sealer().Run(running) })
 	if n.worker == nil { // remote workers' claims run out here too
 		tender := worker.New(worker.Config{Name: "tender", Ledger: n.ledger, Sender: n.sender, Log: c.Log})
 		n.owned.Go(func() { tender.Tend(running) })
@@ -146,6 +148,11 @@ func (n *node) outbox() command.Outbox {
 		o.Accepted = n.worker.Hint
 	}
 	return o
+}
+
+// sealer closes blocks; every node does, whoever is first.
+func (n *node) sealer() *sealer.Sealer {
+	return sealer.New(sealer.Config{Ledger: n.ledger, Log: n.config.Log, Sealed: n.metrics.sealed, Waiting: n.metrics.heldBack})
 }
 
 // operations tell this node's worker what they make due, so that it need not be found.
