@@ -30,11 +30,11 @@ func (l Leaf) Sum() tlog.Hash {
 // Block is a closed range of positions that never changes again. Positions of it that
 // hold no event were drawn by appends that rolled back.
 type Block struct {
-	Number int64     `json:"number"` // from 0
-	First  int64     `json:"first"`
-	Last   int64     `json:"last"`
-	Count  int       `json:"count"` // of events
-	Root   tlog.Hash `json:"root"`  // of the Merkle tree (RFC 6962) of its leaves in order of position
+	Number int64 `json:"number"` // from 0
+	First  int64 `json:"first"`
+	Last   int64 `json:"last"`
+	Count  int   `json:"count"` // of events
+	Root   Hash  `json:"root"`  // of the Merkle tree (RFC 6962) of its leaves in order of position
 }
 
 // Header is the block as a leaf of the tree of blocks: a prefix, then number, first,
@@ -75,14 +75,14 @@ func (r *Root) Add(leaf tlog.Hash) {
 }
 
 // Sum is the root of the leaves so far.
-func (r *Root) Sum() tlog.Hash {
+func (r *Root) Sum() Hash {
 	if r.n == 0 {
 		h, _ := tlog.TreeHash(0, nil) // of an empty tree: it reads nothing
-		return h
+		return Hash(h)
 	}
 	sum := r.peaks[len(r.peaks)-1]
 	for i := len(r.peaks) - 2; i >= 0; i-- {
 		sum = tlog.NodeHash(r.peaks[i], sum)
 	}
-	return sum
+	return Hash(sum)
 }

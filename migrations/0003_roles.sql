@@ -5,7 +5,7 @@ language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     execute format('grant usage on schema waybill to %I', app);
     execute format('grant select on all tables in schema waybill to %I', app);
-    execute format('grant usage on sequence waybill.events_position to %I', app);
+    execute format('grant usage, select on sequence waybill.events_position to %I', app);
     execute format('grant insert (tenant, stream, stream_id, seq, name, version, recorded_at, actor,
         endpoint_id, trace_parent, data, hash) on waybill.events to %I', app);
     execute format('grant insert on waybill.tenants, waybill.admin_heads, waybill.api_keys, waybill.endpoints,
