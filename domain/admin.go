@@ -66,7 +66,21 @@ type PayloadRead struct {
 	OnBehalfOf string    `json:"on_behalf_of,omitempty"`
 }
 
-func (TenantCreated) fact() {}
-func (KeyCreated) fact()    {}
-func (KeyRevoked) fact()    {}
-func (PayloadRead) fact()   {}
+// RestoreAccepted: the database was put back to an older state, and an operator took it as
+// it is. The positions between what it was sealed to and what the lost checkpoint spoke of
+// are never used again. In the system tenant's stream.
+type RestoreAccepted struct {
+	Reason    string `json:"reason"`
+	Epoch     int    `json:"epoch"`      // that begins
+	Last      int64  `json:"last"`       // the horizon that was found
+	LostLast  int64  `json:"lost_last"`  // that of the checkpoint outside
+	LostSize  int64  `json:"lost_size"`  // its blocks
+	LostRoot  Hex    `json:"lost_root"`  // its root
+	LostEpoch int    `json:"lost_epoch"` // its epoch
+}
+
+func (RestoreAccepted) fact() {}
+func (TenantCreated) fact()   {}
+func (KeyCreated) fact()      {}
+func (KeyRevoked) fact()      {}
+func (PayloadRead) fact()     {}

@@ -64,6 +64,10 @@ var (
 	ErrNotRemote            = &Error{Conflict, "endpoint_not_remote", "only endpoints of mode remote are claimed from"}
 	ErrEndpointArchived     = &Error{Conflict, "endpoint_archived", "the endpoint is archived and takes nothing more"}
 	ErrStale                = &Error{Conflict, "stale_version", "somebody else changed it at the same time; read it again"}
+	ErrRestored             = &Error{Conflict, "ledger_restored", "the database is in another state than the checkpoint kept outside it"}
+	ErrCheckpointForeign    = &Error{Conflict, "checkpoint_foreign", "the checkpoint file is not of this ledger and key"}
+	ErrNotSigning           = &Error{Conflict, "signing_key_missing", "this process has no signing key; give serve a --signing-key"}
+	ErrNoCheckpoint         = &Error{Invalid, "checkpoint_unknown", "there is no checkpoint of that size"}
 	ErrPayloadErased        = &Error{Gone, "payload_erased", "the payload has been erased"}
 	ErrVersionMismatch      = &Error{Precondition, "version_mismatch", "the change was meant for another version; read it again"}
 	ErrPayloadTooLarge      = &Error{TooLarge, "payload_too_large", "the payload is larger than the limit"}

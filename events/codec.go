@@ -57,6 +57,7 @@ var kinds = []kind{
 	of[domain.KeyCreated]("admin.key_created", 1),
 	of[domain.KeyRevoked]("admin.key_revoked", 1),
 	of[domain.PayloadRead]("admin.payload_read", 1),
+	of[domain.RestoreAccepted]("admin.restore_accepted", 1),
 }
 
 // asItIs is for a version that only has more members, all of which may be missing.

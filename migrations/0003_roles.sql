@@ -17,6 +17,6 @@ begin
     execute format('grant update (blocks, last, sealed_at) on waybill.ledger_head to %I', app);
     execute format('grant update (revoked_at) on waybill.api_keys to %I', app);
     execute format('grant delete on waybill.claims, waybill.workers, waybill.outbox to %I', app);
-    execute format('grant execute on function waybill.make_partitions(integer) to %I', app);
+    execute format('grant execute on function waybill.make_partitions(integer), waybill.accept_restore(bigint, integer) to %I', app);
 end $$;
 revoke all on procedure waybill.grant_app(name) from public;

@@ -52,3 +52,16 @@ begin
 end $$;
 create trigger follows before insert on waybill.blocks for each row execute function waybill.check_block();
 alter table waybill.blocks enable always trigger follows;
+
+-- Takes a ledger that was restored to an older state as it is: a new epoch begins, and its
+-- positions beyond any that were given out before. It never moves a position back.
+create function waybill.accept_restore(beyond bigint, above integer) returns integer
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    begun integer;
+begin
+    update waybill.ledger_head set epoch = greatest(epoch, above) + 1 returning epoch into begun;
+    perform setval('waybill.events_position', greatest(beyond, (select last_value from waybill.events_position)));
+    return begun;
+end $$;
+revoke all on function waybill.accept_restore(bigint, integer) from public;

@@ -52,24 +52,29 @@ func (v *Vault) Save(path string) error {
 	if err != nil {
 		return err
 	}
-	dir := filepath.Dir(path)
-	temp, err := writeTemp(dir, content)
-	if err != nil {
-		return fmt.Errorf("save the keyset: %w", err)
-	}
-	err = os.Link(temp, path)
-	if err := errors.Join(err, os.Remove(temp)); err != nil {
-		return fmt.Errorf("save the keyset: %w", err)
-	}
-	if err := syncDir(dir); err != nil {
+	if err := writeNew(path, content); err != nil {
 		return fmt.Errorf("save the keyset: %w", err)
 	}
 	return nil
 }
 
+// writeNew makes a file that is there whole or not at all.
+func writeNew(path string, content []byte) error {
+	dir := filepath.Dir(path)
+	temp, err := writeTemp(dir, content)
+	if err != nil {
+		return err
+	}
+	err = os.Link(temp, path)
+	if err := errors.Join(err, os.Remove(temp)); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
 // writeTemp writes a file that no other process knows and makes it durable.
 func writeTemp(dir string, content []byte) (path string, err error) {
-	f, err := os.CreateTemp(dir, ".waybill-keyset-*") // O_EXCL, 0600
+	f, err := os.CreateTemp(dir, ".waybill-*") // O_EXCL, 0600
 	if err != nil {
 		return "", err
 	}

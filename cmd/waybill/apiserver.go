@@ -40,12 +40,16 @@ func (n *node) handler() http.Handler {
 }
 
 func (n *node) apiConfig() api.Config {
-	return api.Config{
+	c := api.Config{
 		Submitter: meteredSubmitter{n.submitter, n.metrics}, Operations: n.operations(), Remote: command.Remote{Ledger: n.ledger, Gone: n.disable}, Endpoints: n.endpoints(),
-		Keys: command.Keys{Ledger: n.ledger}, Ledger: n.ledger, Ready: n.ledger,
+		Keys: command.Keys{Ledger: n.ledger}, Ledger: n.ledger, Ready: n.ledger, Proofs: n.ledger,
 		Transient: postgres.Transient, Log: n.config.Log, MaxPayload: n.config.MaxPayload, Version: thisBuild().Version,
 		Backlog: n.backlog, Metrics: n.metrics.page(),
 	}
+	if k := n.config.Signing; k != nil {
+		c.Signer, c.Verifier = k, k.Verifier
+	}
+	return c
 }
 
 // listen takes the address; nobody is answered before serve.

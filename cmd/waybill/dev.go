@@ -32,7 +32,8 @@ var loopbacks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustP
 //	place ──▶ node (API and worker, as the product's role) ──▶ admin key ──▶ ready
 type devCmd struct {
 	DataDir string `placeholder:"D" help:"Keep the database and the keyset here. Without it they end with the command."`
-	Listen  string `default:"127.0.0.1:8080" placeholder:"A" help:"Where the API listens (default ${default}); port 0 is any that is free."`
+	signing
+	Listen string `default:"127.0.0.1:8080" placeholder:"A" help:"Where the API listens (default ${default}); port 0 is any that is free."`
 }
 
 // Validate refuses an address that is none.
@@ -40,7 +41,7 @@ func (c *devCmd) Validate() error {
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		return usagef("--listen: %s", err)
 	}
-	return nil
+	return c.signing.check()
 }
 
 // Run stays up until the first SIGINT or SIGTERM, then stops the node and, last, the
@@ -66,10 +67,14 @@ func (c *devCmd) Run(ctx context.Context, in *invocation) error {
 }
 
 func (c *devCmd) serve(ctx context.Context, in *invocation, p *place) error {
+	sign, err := c.keyIn(p)
+	if err != nil {
+		return err
+	}
 	n, err := startNode(ctx, nodeConfig{
 		DatabaseURL: p.URL, Schema: p.Schema, Vault: p.Vault, AllowNetworks: loopbacks,
 		Log: slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
-		API: true, Listen: c.Listen, Worker: true, WorkerName: devKey,
+		API: true, Listen: c.Listen, Worker: true, WorkerName: devKey, Signing: sign, CheckpointFile: c.CheckpointFile,
 		Concurrency: worker.DefaultConcurrency, Lease: worker.DefaultLease, Drain: devDrain,
 	})
 	if err != nil {

@@ -16,6 +16,9 @@ type keysCmd struct {
 	Create keyCreateCmd `cmd:"" help:"Make an API key for --tenant; prints it this once."`
 	List   keyListCmd   `cmd:"" help:"List the API keys of --tenant, newest first."`
 	Revoke keyRevokeCmd `cmd:"" help:"Make an API key open nothing any more."`
+
+	SigningCreate signingCreateCmd `cmd:"" help:"Make the key that signs checkpoints; prints its public half, the verifier key."`
+	SigningShow   signingShowCmd   `cmd:"" help:"Print the verifier key of a signing key."`
 }
 
 type keyCreateCmd struct {

@@ -38,6 +38,10 @@ type nodeConfig struct {
 	Listen     string // for the API or, without it, for probes and metrics; port 0: any, empty: nowhere
 	MaxPayload int64
 
+	Signing        *secrets.SigningKey // of checkpoints; nil: none are signed
+	CheckpointFile string              // where the last one is kept outside the database; empty: nowhere
+	AcceptRestore  string              // why an older state is taken as it is; empty: it is refused
+
 	Worker      bool
 	WorkerName  string
 	Concurrency int
@@ -65,6 +69,7 @@ type node struct {
 	submitter *command.Submitter
 	api       *apiServer // nil if it listens nowhere
 	metrics   *metrics
+	kept      *sealer.Witness // nil if no checkpoint is kept outside the database
 
 	end    context.CancelFunc // of what runs by itself
 	owned  sync.WaitGroup
@@ -80,9 +85,13 @@ func startNode(ctx context.Context, c nodeConfig) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &node{config: c, pool: pool, failed: make(chan error, 2), metrics: newMetrics()}
+	n := &node{config: c, pool: pool, failed: make(chan error, 3), metrics: newMetrics()}
 	n.ledger = postgres.Open(pool, postgres.Config{Schema: c.Schema, Vault: c.Vault})
 	if err := n.inspect(ctx); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	if err := n.witness(ctx); err != nil {
 		pool.Close()
 		return nil, err
 	}
@@ -98,6 +107,9 @@ func startNode(ctx context.Context, c nodeConfig) (*node, error) {
 	n.owned.Go(func() { n.makePartitions(running) })
 	n.owned.Go(func() { n.outbox().Run(running) })
 	n.owned.Go(func() { n.sealer().Run(running) })
+	if n.kept != nil {
+		n.owned.Go(func() { n.keepCheckpoint(running) })
+	}
 	if n.worker == nil { // remote workers' claims run out here too
 		tender := worker.New(worker.Config{Name: "tender", Ledger: n.ledger, Sender: n.sender, Log: c.Log})
 		n.owned.Go(func() { tender.Tend(running) })
@@ -148,11 +160,6 @@ func (n *node) outbox() command.Outbox {
 		o.Accepted = n.worker.Hint
 	}
 	return o
-}
-
-// sealer closes blocks; every node does, whoever is first.
-func (n *node) sealer() *sealer.Sealer {
-	return sealer.New(sealer.Config{Ledger: n.ledger, Log: n.config.Log, Sealed: n.metrics.sealed, Waiting: n.metrics.heldBack})
 }
 
 // operations tell this node's worker what they make due, so that it need not be found.

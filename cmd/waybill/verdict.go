@@ -50,6 +50,8 @@ func verdict(err error) (exit int, code, text string) {
 		return exitUsage, "usage", usage.Error()
 	case errors.Is(err, errFaulty):
 		return exitFaulty, "verification_failed", oneLine(err)
+	case errors.Is(err, errUnproven):
+		return exitFaulty, "not_proven", oneLine(err)
 	case errors.Is(err, context.Canceled):
 		return exitFailed, "interrupted", "stopped before it was done"
 	case postgres.Transient(err) && !ofSystem(err):

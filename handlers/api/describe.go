@@ -58,6 +58,7 @@ func (s *server) describe() *huma.OpenAPI {
 	s.submissions(api)
 	s.deliveries(api)
 	s.evidence(api)
+	s.proofs(api)
 	s.operations(api)
 	s.claims(api)
 	finish(api.OpenAPI().Components.Schemas)

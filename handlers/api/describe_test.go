@@ -21,7 +21,8 @@ var contracted = map[string]domain.Scope{
 	"GET /v1/deliveries/{id}/payload": "audit", "GET /v1/deliveries/{id}/exchanges": "audit", "POST /v1/deliveries/{id}/replay": "operate",
 	"POST /v1/deliveries/{id}/cancel": "operate", "POST /v1/deliveries/{id}/resolve": "operate", "GET /healthz": "", "GET /readyz": "", "GET /metrics": "",
 	"POST /v1/claims": "claim", "POST /v1/claims/{delivery_id}/release": "claim", "POST /v1/claims/{delivery_id}/extend": "claim",
-	"POST /v1/claims/{delivery_id}/result": "claim",
+	"POST /v1/claims/{delivery_id}/result": "claim", "GET /v1/checkpoint": "audit", "GET /v1/checkpoint/consistency": "audit",
+	"GET /v1/events/{position}/proof": "audit",
 }
 
 // TestDescriptionIsComplete: every call of the contract is described, with its scope,

@@ -83,7 +83,7 @@ func start(t testing.TB, change ...func(*api.Config)) *world {
 		Submitter: submitter, Operations: command.Operations{Ledger: ledger},
 		Remote:    command.Remote{Ledger: ledger},
 		Endpoints: command.Endpoints{Ledger: ledger, Rules: rules{[]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}},
-		Keys:      command.Keys{Ledger: ledger}, Ledger: ledger, Ready: ledger, Transient: postgres.Transient,
+		Keys:      command.Keys{Ledger: ledger}, Ledger: ledger, Ready: ledger, Proofs: ledger, Transient: postgres.Transient,
 		Log: slog.New(slog.NewTextHandler(w.log, nil)), Version: "test",
 	}
 	for _, c := range change {

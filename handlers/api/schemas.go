@@ -20,6 +20,7 @@ func newRegistry() huma.Registry {
 	})
 	r.RegisterTypeAlias(reflect.TypeFor[uuid.UUID](), reflect.TypeFor[idSchema]())
 	r.RegisterTypeAlias(reflect.TypeFor[domain.Instant](), reflect.TypeFor[instantSchema]())
+	r.RegisterTypeAlias(reflect.TypeFor[events.Hash](), reflect.TypeFor[hashSchema]())
 	r.RegisterTypeAlias(reflect.TypeFor[events.Record](), reflect.TypeFor[event]())
 	return r
 }
@@ -45,6 +46,13 @@ type idSchema struct{}
 // Schema describes an id.
 func (idSchema) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: "string", Format: "uuid", Description: "UUIDv7"}
+}
+
+type hashSchema struct{}
+
+// Schema describes a hash.
+func (hashSchema) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: "string", Pattern: "^[0-9a-f]{64}$", Description: "SHA-256, in hex"}
 }
 
 type instantSchema struct{}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/mod/sumdb/note"
 
 	"waybill/domain"
 	"waybill/events"
@@ -54,6 +55,9 @@ type Config struct {
 	Keys       Authenticator
 	Ledger     Reader
 	Ready      Readiness
+	Proofs     Prover
+	Signer     note.Signer // of checkpoints; nil: nothing can be proven here
+	Verifier   string      // the signer's verifier key
 
 	Transient  func(error) bool // whether a fault may pass by itself; nil: none may
 	Log        *slog.Logger     // nil: slog.Default()
