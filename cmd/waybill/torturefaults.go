@@ -2,11 +2,17 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
+
+//go:embed sql/holds_claim.sql
+var holdsClaim string
 
 // inflict goes through the plan, and returns once the last fault is undone.
 // Faults begin until bad ends; ctx breaks them off.
@@ -28,7 +34,7 @@ func (o *ordeal) befall(ctx, bad context.Context, m mishap) {
 	case m.Kind == mishapDatabase:
 		o.crashDatabase(bad, m)
 	case m.Kind == mishapStop || m.Kind == mishapCutOff:
-		o.befallLong(ctx, m)
+		o.befallLong(ctx, bad, m)
 	case m.Toxic != nil:
 		o.cutWires(bad, m)
 	case m.Kind == mishapEnd:
@@ -39,20 +45,49 @@ func (o *ordeal) befall(ctx, bad context.Context, m mishap) {
 }
 
 // befallLong keeps a worker busy for longer than a lease; not one that is.
-func (o *ordeal) befallLong(ctx context.Context, m mishap) {
+func (o *ordeal) befallLong(ctx, bad context.Context, m mishap) {
 	for range o.Workers {
 		n := m.Whom[0]
 		if o.busy[n].CompareAndSwap(false, true) {
 			defer o.busy[n].Store(false)
-			if m.Kind == mishapStop {
-				o.stopProcess(ctx, m)
-			} else {
-				o.cutWires(ctx, m)
-			}
+			o.catch(ctx, bad, m)
 			return
 		}
 		m.Whom = []int{n%o.Workers + 1}
 	}
+}
+
+// catch befalls a worker in the middle of its work, as what befalls an idle one shows
+// nothing: until it owns a delivery, what was broken is mended and broken again.
+func (o *ordeal) catch(ctx, bad context.Context, m mishap) {
+	strike := o.stopProcess
+	if m.Kind == mishapCutOff {
+		strike = o.cutWire
+	}
+	for {
+		mend, struck := strike(m)
+		sleep(bad, struckFor)
+		if struck && (o.holdsClaim(ctx, m.Whom[0]) || bad.Err() != nil) {
+			o.note(m, o.subjects[m.Whom[0]].name)
+			sleep(ctx, m.Length)
+			mend()
+			return
+		}
+		mend()
+		if sleep(bad, struckFor); bad.Err() != nil {
+			return
+		}
+	}
+}
+
+// struckFor is how long what is underway in the database has to end.
+const struckFor = 100 * time.Millisecond
+
+// holdsClaim says whether a worker owns a delivery; not while the database is away.
+func (o *ordeal) holdsClaim(ctx context.Context, n int) (holds bool) {
+	args := pgx.StrictNamedArgs{"worker": o.subjects[n].name}
+	err := o.pool.QueryRow(ctx, o.ledger.Schema.SQL(holdsClaim), args).Scan(&holds)
+	return err == nil && holds
 }
 
 // signal ends a process; not one that a longer mishap has befallen, which has its own
@@ -92,16 +127,21 @@ func (o *ordeal) crashDatabase(ctx context.Context, m mishap) {
 	}
 }
 
-// stopProcess stops a process past its lease, also past the end of the faults, and
-// lets it go on.
-func (o *ordeal) stopProcess(ctx context.Context, m mishap) {
+// stopProcess stops a process until it is mended.
+func (o *ordeal) stopProcess(m mishap) (mend func(), struck bool) {
 	s := o.subjects[m.Whom[0]]
-	if !s.signal(syscall.SIGSTOP) {
-		return
+	struck = s.signal(syscall.SIGSTOP)
+	return func() { s.signal(syscall.SIGCONT) }, struck
+}
+
+// cutWire makes one wire bad until it is mended.
+func (o *ordeal) cutWire(m mishap) (mend func(), struck bool) {
+	cure, err := o.wires[m.Whom[0]].poison(*m.Toxic)
+	if err != nil {
+		o.breach(ruleProcess, "%s", err)
+		return func() {}, false
 	}
-	o.note(m, s.name)
-	sleep(ctx, m.Length)
-	s.signal(syscall.SIGCONT)
+	return cure, true
 }
 
 // cutWires makes the wires of some bad for a time.

@@ -61,24 +61,25 @@ func TestSealersRaceThroughARestart(t *testing.T) {
 		})
 	}
 	var read sync.Map
+	var cursor atomic.Int64 // how far somebody who reads up to the horizon has come
 	work.Go(func() {
-		cursor := int64(0)
 		for ctx.Err() == nil {
-			cursor = readOn(ctx, ledger, cursor, &read)
+			cursor.Store(readOn(ctx, ledger, cursor.Load(), &read))
 		}
 	})
-	waitFor(t, func() bool { return n.Load() > 200 })
+	blocks := func() int64 { head, _ := ledger.Head(ctx); return head.Blocks }
+	waitFor(t, func() bool { return n.Load() > 200 && blocks() > 5 })
 	if err := syscall.Kill(server.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	if err := server.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	before := n.Load()
-	waitFor(t, func() bool { return n.Load() > before+200 })
+	appended, sealed := n.Load(), blocks()
+	waitFor(t, func() bool { return n.Load() > appended+200 && blocks() > sealed+5 })
 	stop()
 	work.Wait()
-	check(t, ledger, &committed, &read)
+	check(t, ledger, cursor.Load(), &committed, &read)
 }
 
 // appendSlowly draws a position, waits, and mostly commits. It says so only of what it
@@ -121,19 +122,21 @@ func waitFor(t *testing.T, done func() bool) {
 	}
 }
 
-// check seals the rest and holds the blocks against the log.
-func check(t *testing.T, l *postgres.Ledger, committed, read *sync.Map) {
+// check seals the rest, reads on from the cursor and holds the blocks against the log.
+func check(t *testing.T, l *postgres.Ledger, cursor int64, committed, read *sync.Map) {
 	t.Helper()
 	ctx := t.Context()
 	s := sealer.New(sealer.Config{Ledger: l, Log: slog.New(slog.DiscardHandler)})
-	before, err := l.Head(ctx)
+	drawn, err := l.Drawn(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.Round(ctx); err != nil {
-		t.Fatal(err)
-	}
-	readOn(ctx, l, before.Last, read)
+	waitFor(t, func() bool { // what the stopped sealers and appenders hold is theirs for a moment yet
+		_, _, err := s.Round(ctx)
+		head, headErr := l.Head(ctx)
+		return err == nil && headErr == nil && head.Last >= drawn
+	})
+	readOn(ctx, l, cursor, read)
 	committed.Range(func(id, _ any) bool {
 		if _, ok := read.Load(id); !ok {
 			t.Error("a reader missed", id)
@@ -145,7 +148,7 @@ func check(t *testing.T, l *postgres.Ledger, committed, read *sync.Map) {
 		t.Fatal(err)
 	}
 	blocks, err := l.Blocks(ctx, 0, 1_000_000)
-	if err != nil || int64(len(blocks)) != head.Blocks || len(blocks) < 10 {
+	if err != nil || int64(len(blocks)) != head.Blocks {
 		t.Fatalf("%d blocks, the head says %d: %v", len(blocks), head.Blocks, err)
 	}
 	last := int64(0)
