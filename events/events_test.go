@@ -228,3 +228,27 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// FuzzDecodersAgree: what the log's decoder makes of JSON is what the standard library makes
+// of it. Members are compared as they would be written again.
+func FuzzDecodersAgree(f *testing.F) {
+	for _, k := range kinds {
+		data, err := os.ReadFile(golden(k, k.version))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(k.name, data)
+	}
+	f.Fuzz(func(t *testing.T, name string, data []byte) {
+		k, ok := standard.byName[name]
+		if !ok || !json.Valid(data) { // json columns hold nothing else
+			return
+		}
+		got, err := k.decode(data)
+		want := reflect.New(reflect.TypeOf(k.zero))
+		wantErr := json.Unmarshal(data, want.Interface())
+		if (err == nil) != (wantErr == nil) || err == nil && !reflect.DeepEqual(got, want.Elem().Interface()) {
+			t.Fatalf("%s %s:\n%+v %v\n%+v %v", name, data, got, err, want.Elem(), wantErr)
+		}
+	})
+}
