@@ -68,6 +68,11 @@ var (
 	ErrCheckpointForeign    = &Error{Conflict, "checkpoint_foreign", "the checkpoint file is not of this ledger and key"}
 	ErrNotSigning           = &Error{Conflict, "signing_key_missing", "this process has no signing key; give serve a --signing-key"}
 	ErrNoCheckpoint         = &Error{Invalid, "checkpoint_unknown", "there is no checkpoint of that size"}
+	ErrProjectionNotFound   = &Error{Invalid, "projection_not_found", "there is no such projection; waybill projections list names them"}
+	ErrRebuildRunning       = &Error{Conflict, "rebuild_running", "this projection is being rebuilt already"}
+	ErrProjectionNotOwned   = &Error{Conflict, "projection_not_owned", "the projection's table belongs to another role"}
+	ErrProjectionDependents = &Error{Conflict, "projection_has_dependents", "the projection's table cannot be replaced, as others depend on it"}
+	ErrProjectionBusy       = &Error{Conflict, "projection_busy", "others have kept the projection's table locked for too long; nothing was changed"}
 	ErrPayloadErased        = &Error{Gone, "payload_erased", "the payload has been erased"}
 	ErrVersionMismatch      = &Error{Precondition, "version_mismatch", "the change was meant for another version; read it again"}
 	ErrPayloadTooLarge      = &Error{TooLarge, "payload_too_large", "the payload is larger than the limit"}

@@ -62,6 +62,7 @@ var kinds = []kind{
 	of[domain.KeyRevoked]("admin.key_revoked", 1),
 	of[domain.PayloadRead]("admin.payload_read", 1),
 	of[domain.RestoreAccepted]("admin.restore_accepted", 1),
+	of[domain.RebuildDone]("admin.rebuild_done", 1),
 }
 
 // asItIs is for a version that only has more members, all of which may be missing.

@@ -27,6 +27,8 @@ const (
 type ConnectOptions struct {
 	MaxConns int32  // at most this many connections; 0: as the URL or pgx says
 	Name     string // application_name; empty: waybill
+	Role     string // what the connections act as, if not as who they log in as
+	Patient  bool   // for long work of an operator: statements and transactions have no time limits
 }
 
 // Connect opens a pool whose connections all have time limits, speak UTC and plan
@@ -44,6 +46,9 @@ func Connect(ctx context.Context, databaseURL string, o ConnectOptions) (*pgxpoo
 	p["statement_timeout"] = millis(statementTimeout)
 	p["idle_in_transaction_session_timeout"] = millis(idleInTxTimeout)
 	p["lock_timeout"] = millis(lockTimeout)
+	if o.Patient { // a server notices all the same when its client is gone
+		p["statement_timeout"], p["idle_in_transaction_session_timeout"], p["client_connection_check_interval"] = "0", "0", "1000"
+	}
 	p["plan_cache_mode"] = "force_custom_plan"
 	p["timezone"] = "UTC"
 	if p["application_name"] = o.Name; o.Name == "" {
@@ -53,6 +58,12 @@ func Connect(ctx context.Context, databaseURL string, o ConnectOptions) (*pgxpoo
 		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
 	cfg.ConnConfig.OnPgError = closes(cfg.ConnConfig.OnPgError)
+	if o.Role != "" {
+		cfg.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
+			_, err := c.Exec(ctx, "set role "+pgx.Identifier{o.Role}.Sanitize())
+			return err
+		}
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)

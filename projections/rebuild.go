@@ -1,0 +1,137 @@
+package projections
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"waybill/domain"
+	"waybill/events"
+)
+
+// Fold computes rows of an inline projection from records that come stream by stream, each
+// stream in order of seq from 1: as [FoldDelivery] and [FoldEndpoint] do, without keeping
+// the records.
+type Fold interface {
+	// Columns names the columns that Row gives, in order.
+	Columns() []string
+	// Begin starts another stream.
+	Begin(id uuid.UUID)
+	// Add takes the stream's next record. Of its envelope only tenant and time are needed.
+	Add(events.Record) error
+	// Row puts the values of the stream's row into a slice as long as Columns.
+	Row(to []any) error
+}
+
+// NewFold returns the fold of an inline projection's streams.
+func (p Projection) NewFold() Fold {
+	if p.Stream == events.EndpointStream {
+		return &endpointFold{}
+	}
+	return &deliveryFold{}
+}
+
+// next checks a record's place and decodes it.
+func next(r events.Record, version int) (domain.Event, error) {
+	if r.Seq != version+1 {
+		return nil, fmt.Errorf("fold %s %s: seq %d is missing; the next is %d: run waybill verify", r.Stream, r.StreamID, version+1, r.Seq)
+	}
+	e, err := r.Event()
+	if err != nil {
+		return nil, fmt.Errorf("fold %s %s at seq %d: %w", r.Stream, r.StreamID, r.Seq, err)
+	}
+	return e, nil
+}
+
+type deliveryFold struct{ d Delivery }
+
+// deliveryColumns is every column of a delivery's row.
+var deliveryColumns = []string{
+	"id", "tenant", "endpoint_id", "message_id", "event_type", "idempotency_key", "ordering_key", "state", "version",
+	"attempts", "cycle", "cycle_attempts", "due_at", "claim_token", "failure_reason", "last_outcome", "last_attempt",
+	"unknown_attempts", "proof", "forced_after", "held_by", "payload_erased", "created_at", "updated_at", "head_hash",
+}
+
+func (*deliveryFold) Columns() []string    { return slices.Clone(deliveryColumns) }
+func (f *deliveryFold) Begin(id uuid.UUID) { f.d = Delivery{}; f.d.ID = id }
+
+func (f *deliveryFold) Add(r events.Record) error {
+	e, err := next(r, f.d.Version)
+	if err != nil {
+		return err
+	}
+	f.d.Tenant, f.d.Head = r.Tenant, r.Hash
+	f.d.Delivery = f.d.Evolve(e, r.RecordedAt)
+	return nil
+}
+
+func (f *deliveryFold) Row(to []any) error {
+	d := &f.d
+	copy(to, []any{
+		d.ID, d.Tenant, d.EndpointID, d.MessageID, d.EventType, orNull(d.IdempotencyKey), orNull(d.OrderingKey),
+		string(d.State), d.Version, d.Attempts, d.Cycle, d.CycleAttempts, orNull(d.DueAt.Time), orNull(d.Claim.Token),
+		orNull(string(d.FailureReason)), orNull(string(d.LastOutcome)), d.LastAttempt, d.UnknownAttempts, d.Proof,
+		d.ForcedAfter, orNull(d.HeldBy), d.PayloadErased, d.CreatedAt.Time, d.UpdatedAt.Time, d.Head[:],
+	})
+	return nil
+}
+
+type endpointFold struct{ p Endpoint }
+
+// endpointColumns is every column of an endpoint's row that is not computed from others.
+var endpointColumns = []string{
+	"id", "tenant", "url", "url_fingerprint", "description", "mode", "event_types", "policy", "status", "version",
+	"head_hash", "created_at", "updated_at",
+}
+
+func (*endpointFold) Columns() []string    { return slices.Clone(endpointColumns) }
+func (f *endpointFold) Begin(id uuid.UUID) { f.p = Endpoint{}; f.p.ID = id }
+
+func (f *endpointFold) Add(r events.Record) error {
+	e, err := next(r, f.p.Version)
+	if err != nil {
+		return err
+	}
+	f.p.Tenant, f.p.Head = r.Tenant, r.Hash
+	f.p.Endpoint = f.p.Evolve(e, r.RecordedAt)
+	return nil
+}
+
+func (f *endpointFold) Row(to []any) error {
+	p := &f.p
+	policy, err := json.Marshal(p.Config.Policy)
+	if err != nil {
+		return err
+	}
+	copy(to, []any{
+		p.ID, p.Tenant, p.Config.URL, []byte(p.Config.URLFingerprint), p.Config.Description, string(p.Config.Mode),
+		p.Config.EventTypes, policy, string(p.Status), p.Version, p.Head[:], p.CreatedAt.Time, p.UpdatedAt.Time,
+	})
+	return nil
+}
+
+// Rebuilt is what a rebuild did, and what was wrong before it.
+type Rebuilt struct {
+	Projection string           `json:"projection"`
+	Version    int              `json:"version"`
+	DryRun     bool             `json:"dry_run"`
+	Streams    int64            `json:"streams,omitempty"` // folded; those that changed meanwhile count again
+	Events     int64            `json:"events"`
+	Rows       int64            `json:"rows"`
+	Differing  int64            `json:"differing"` // rows that were not as the log says
+	Kinds      map[string]int64 `json:"kinds"`     // of them: changed, missing (in the table) or extra (not in the log)
+	Columns    map[string]int64 `json:"columns"`   // in which those changed differ
+	First      []Differing      `json:"first"`     // the least of them by key, at most a hundred
+	Swaps      int              `json:"swap_tries"`
+	LockedMS   int64            `json:"locked_ms"` // how long the table was locked for the swap
+	TookMS     int64            `json:"took_ms"`
+}
+
+// Differing is a row that was not as the log says.
+type Differing struct {
+	Key     string   `json:"key"`
+	Kind    string   `json:"kind" enum:"changed,missing,extra"`
+	Columns []string `json:"columns,omitempty"`
+}
