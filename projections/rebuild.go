@@ -54,9 +54,13 @@ var deliveryColumns = []string{
 	"unknown_attempts", "proof", "forced_after", "held_by", "payload_erased", "created_at", "updated_at", "head_hash",
 }
 
-func (*deliveryFold) Columns() []string    { return slices.Clone(deliveryColumns) }
+// Columns names what Row gives.
+func (*deliveryFold) Columns() []string { return slices.Clone(deliveryColumns) }
+
+// Begin starts another stream.
 func (f *deliveryFold) Begin(id uuid.UUID) { f.d = Delivery{}; f.d.ID = id }
 
+// Add takes the stream's next record.
 func (f *deliveryFold) Add(r events.Record) error {
 	e, err := next(r, f.d.Version)
 	if err != nil {
@@ -67,6 +71,7 @@ func (f *deliveryFold) Add(r events.Record) error {
 	return nil
 }
 
+// Row gives the values of the delivery's row.
 func (f *deliveryFold) Row(to []any) error {
 	d := &f.d
 	copy(to, []any{
@@ -86,9 +91,13 @@ var endpointColumns = []string{
 	"head_hash", "created_at", "updated_at",
 }
 
-func (*endpointFold) Columns() []string    { return slices.Clone(endpointColumns) }
+// Columns names what Row gives.
+func (*endpointFold) Columns() []string { return slices.Clone(endpointColumns) }
+
+// Begin starts another stream.
 func (f *endpointFold) Begin(id uuid.UUID) { f.p = Endpoint{}; f.p.ID = id }
 
+// Add takes the stream's next record.
 func (f *endpointFold) Add(r events.Record) error {
 	e, err := next(r, f.p.Version)
 	if err != nil {
@@ -99,6 +108,7 @@ func (f *endpointFold) Add(r events.Record) error {
 	return nil
 }
 
+// Row gives the values of the endpoint's row.
 func (f *endpointFold) Row(to []any) error {
 	p := &f.p
 	policy, err := json.Marshal(p.Config.Policy)
