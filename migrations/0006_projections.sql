@@ -112,6 +112,19 @@ begin
     execute format('analyze %s', shadow);
 end $$;
 
+-- The streams of a kind that have records above a position which the shadow does not hold.
+-- What it holds is said by its versions, so that a position which nobody can move, as an
+-- append is open, makes nothing be folded twice.
+create function waybill.moved_streams(tbl name, kind waybill.stream_kind, above bigint) returns setof uuid
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+    return query execute format('select e.stream_id
+        from (select stream_id, max(seq) as seq from waybill.events where stream = $1 and position > $2 group by stream_id) e
+        left join waybill.%I s on s.id = e.stream_id
+        where s.version is distinct from e.seq
+        order by e.stream_id', tbl || '_shadow') using kind, above;
+end $$;
+
 -- Notes which rows of the live table and of the shadow differ, and in what: of all keys,
 -- or anew of those named.
 create procedure waybill.compare_shadow(tbl name, ids uuid[])

@@ -17,12 +17,8 @@ import (
 	"waybill/projections"
 )
 
-var (
-	//go:embed sql/list_moved.sql
-	listMoved string
-	//go:embed sql/list_blockers.sql
-	listBlockers string
-)
+//go:embed sql/list_blockers.sql
+var listBlockers string
 
 // How a rebuild catches up and swaps.
 const (
@@ -42,7 +38,7 @@ func (r *rebuild) catchUp(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		moved, err := r.round(ctx, nil)
+		moved, err := r.round(ctx, "")
 		if err != nil {
 			return err
 		}
@@ -54,10 +50,12 @@ func (r *rebuild) catchUp(ctx context.Context) error {
 	return nil // appends are faster than we are: the lock will stop them for a while
 }
 
-// round refolds and compares anew the streams that have records above the rebuild's
-// position, and returns how many those are; in the given transaction, or in some of its own.
-func (r *rebuild) round(ctx context.Context, tx pgx.Tx) (moved int, err error) {
-	rows, err := r.conn.Query(ctx, r.schema.SQL(listMoved), args{"stream": string(r.p.Stream), "after": r.after})
+// round refolds and compares anew the streams that have records which the shadow does not
+// hold, and returns how many those are. Inside a transaction of the rebuild's connection
+// seen is its snapshot; empty: each statement has its own.
+func (r *rebuild) round(ctx context.Context, seen string) (moved int, err error) {
+	const moving = "select waybill.moved_streams($1, $2::text::waybill.stream_kind, $3)"
+	rows, err := r.conn.Query(ctx, r.schema.SQL(moving), r.p.Name, string(r.p.Stream), r.after)
 	if err != nil {
 		return 0, err
 	}
@@ -66,61 +64,47 @@ func (r *rebuild) round(ctx context.Context, tx pgx.Tx) (moved int, err error) {
 		return 0, err
 	}
 	for some := range slices.Chunk(ids, refoldAtOnce) {
-		if tx != nil {
-			err = r.renew(ctx, some)
-		} else {
-			err = pgx.BeginFunc(ctx, r.conn, func(pgx.Tx) error { return r.renew(ctx, some) })
-		}
-		if err != nil {
+		if err := r.renew(ctx, some, seen); err != nil {
 			return 0, err
 		}
 	}
 	return len(ids), nil
 }
 
-// renew refolds and compares some streams in the transaction that the rebuild's connection
-// is in. What they are folded from another connection reads: one cannot read and copy.
-func (r *rebuild) renew(ctx context.Context, ids []uuid.UUID) error {
+// renew refolds and compares some streams. What they are folded from another connection
+// reads, as one cannot read and copy at once.
+func (r *rebuild) renew(ctx context.Context, ids []uuid.UUID, seen string) error {
 	read, err := r.pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer read.Release()
-	if err := r.refold(ctx, read.Conn(), r.conn, ids); err != nil {
+	err = pgx.BeginTxFunc(ctx, read, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if seen != "" {
+			if _, err := tx.Exec(ctx, "set transaction snapshot '"+seen+"'"); err != nil {
+				return err
+			}
+		}
+		return r.refold(ctx, read.Conn(), r.conn, ids)
+	})
+	if err != nil {
 		return err
 	}
 	_, err = r.conn.Exec(ctx, r.schema.SQL("call waybill.compare_shadow($1, $2)"), r.p.Name, ids)
 	return err
 }
 
-// look is what a dry run ends with: nobody is kept from appending, so that streams which
-// moved since are compared again until they agree or stand still.
+// look is what a dry run ends with: in one snapshot of log, shadow and live table it does
+// what a swap does under the lock. Nobody is kept from appending.
 func (r *rebuild) look(ctx context.Context) error {
-	for range maxRounds {
-		settled, err := r.settled(ctx)
-		if err != nil {
+	return pgx.BeginTxFunc(ctx, r.conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
+		var seen string
+		if err := tx.QueryRow(ctx, "select pg_export_snapshot()").Scan(&seen); err != nil {
 			return err
 		}
-		if _, err := r.round(ctx, nil); err != nil {
-			return err
-		}
-		r.after = max(r.after, settled)
-		still, err := r.standing(ctx)
-		if err != nil || still {
-			return err
-		}
-	}
-	return errors.New("the rows that differ change too fast to be compared; run it again, or without --dry-run")
-}
-
-// standing reports whether no row that was found to differ has records above the
-// rebuild's position, so that what was found is true.
-func (r *rebuild) standing(ctx context.Context) (still bool, err error) {
-	differ := pgx.Identifier{string(r.schema), r.p.Name + "_differ"}.Sanitize()
-	const moving = `select not exists (select from waybill.events e join %s d on d.key = e.stream_id::text
-		where e.stream = $1::text::waybill.stream_kind and e.position > $2)`
-	err = r.conn.QueryRow(ctx, fmt.Sprintf(r.schema.SQL(moving), differ), string(r.p.Stream), r.after).Scan(&still)
-	return still, err
+		_, err := r.round(ctx, seen)
+		return err
+	})
 }
 
 // replace swaps as soon as the live table can be had.
@@ -165,7 +149,7 @@ func (r *rebuild) swap(ctx context.Context) error {
 			return err
 		}
 		locked = time.Now()
-		if _, err := r.round(ctx, tx); err != nil {
+		if _, err := r.round(ctx, ""); err != nil {
 			return err
 		}
 		if err := r.call(ctx, "call waybill.swap_shadow($1)"); err != nil {

@@ -4,14 +4,12 @@ import (
 	"context"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"waybill/projections"
 )
 
 // settlePatience is how long appends that have begun are waited for before the position up
 // to which the log is sealed is good enough.
-const settlePatience = 2 * time.Second
+const settlePatience = 500 * time.Millisecond
 
 // settled returns a position up to which every record that ever will be can be read: as the
 // sealer finds it (see the package handlers/sealer), without sealing; whether one runs does
@@ -65,6 +63,3 @@ func anyLeft(began, now []projections.Appender) bool {
 	}
 	return false
 }
-
-// snapshot is for reading one state of the database while others write.
-var snapshot = pgx.TxOptions{IsoLevel: pgx.RepeatableRead}
