@@ -255,3 +255,20 @@ begin
             case live.relreplident when 'f' then 'full' when 'n' then 'nothing' else identity end);
     end if;
 end $$;
+
+-- Makes a role the owner of the projections, who may rebuild them: it reads the log and
+-- cannot add to it. Whoever calls must be able to act as that role.
+create procedure waybill.grant_projections(keeper name)
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    tbl text;
+begin
+    execute format('grant usage, create on schema waybill to %I', keeper);
+    execute format('grant select on waybill.events, waybill.ledger_head, waybill.events_position to %I', keeper);
+    execute format('grant execute on procedure waybill.repoint_views(name) to %I', keeper);
+    foreach tbl in array (select array_agg(name) from waybill.projection_checkpoints) || 'projection_checkpoints'::text loop
+        execute format('alter table waybill.%I owner to %I', tbl, keeper);
+        execute format('grant select on waybill.%I to %I', tbl, current_user);
+    end loop;
+end $$;
+revoke all on procedure waybill.grant_projections(name) from public;

@@ -38,6 +38,10 @@ type MigrateOptions struct {
 	Schema     projections.Schema // empty: waybill
 	AppRole    string             // granted what the application needs and no more; empty: nobody
 	OutboxRole string             // granted to insert into the outbox and nothing else; empty: nobody
+	// ProjectionRole owns the projections from now on, so that rebuilding them needs no
+	// right to add to the log; empty: whoever owns them. The migrating role must be a
+	// member of it.
+	ProjectionRole string
 }
 
 // Migrate brings a database's schema up to what this program knows, as the role that
@@ -107,6 +111,9 @@ func prepare(ctx context.Context, db *sql.DB, o MigrateOptions) error {
 	var user string
 	if err := db.QueryRowContext(ctx, "select current_user").Scan(&user); err != nil {
 		return fmt.Errorf("migrate: %w", err)
+	}
+	if o.ProjectionRole != "" && (o.ProjectionRole == o.AppRole || o.ProjectionRole == o.OutboxRole) {
+		return domain.ErrInvalidRequest.With("role " + o.ProjectionRole + " would own the projections, which whoever serves needs not; name another")
 	}
 	if user == o.AppRole || user == o.OutboxRole {
 		return domain.ErrInvalidRequest.With("role " + user + " owns the ledger and could change what must never change; name another for the application")
@@ -186,6 +193,7 @@ func finish(ctx context.Context, db *sql.DB, o MigrateOptions) error {
 	}
 	for _, g := range []struct{ role, call string }{
 		{o.AppRole, "call waybill.grant_app($1)"}, {o.OutboxRole, "call waybill.grant_outbox($1)"},
+		{o.ProjectionRole, "call waybill.grant_projections($1)"},
 	} {
 		if g.role == "" {
 			continue
