@@ -10,9 +10,11 @@ begin
         endpoint_id, trace_parent, data, hash) on waybill.events to %I', app);
     execute format('grant insert on waybill.tenants, waybill.admin_heads, waybill.api_keys, waybill.endpoints,
         waybill.endpoint_secrets, waybill.messages, waybill.deliveries, waybill.claims,
-        waybill.idempotency_keys, waybill.exchanges, waybill.workers, waybill.rate_limit_counters, waybill.outbox, waybill.blocks to %I', app);
+        waybill.idempotency_keys, waybill.exchanges, waybill.workers, waybill.rate_limit_counters, waybill.outbox, waybill.blocks,
+        waybill.endpoint_health, waybill.outcomes_hourly to %I', app);
     execute format('grant update on waybill.endpoints, waybill.endpoint_secrets, waybill.deliveries,
-        waybill.claims, waybill.workers, waybill.rate_limit_counters, waybill.outbox to %I', app);
+        waybill.claims, waybill.workers, waybill.rate_limit_counters, waybill.outbox,
+        waybill.endpoint_health, waybill.outcomes_hourly, waybill.projection_checkpoints to %I', app);
     execute format('grant update (version, head_hash, last_at) on waybill.admin_heads to %I', app);
     execute format('grant update (blocks, last, sealed_at) on waybill.ledger_head to %I', app);
     execute format('grant update (revoked_at) on waybill.api_keys to %I', app);

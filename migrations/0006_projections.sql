@@ -13,7 +13,42 @@ create table waybill.projection_checkpoints (
     seq        integer,
     rebuilt_at timestamptz
 );
-insert into waybill.projection_checkpoints (name, version) values ('deliveries', 1), ('endpoints', 1);
+insert into waybill.projection_checkpoints (name, version, position)
+values ('deliveries', 1, null), ('endpoints', 1, null), ('endpoint_health', 1, 0), ('outcomes_hourly', 1, 0);
+
+-- How requests to each endpoint went, all in all. An asynchronous projection.
+create table waybill.endpoint_health (
+    tenant          text not null,
+    endpoint_id     uuid not null,
+    attempts        bigint not null, -- requests that were reported: the next four
+    succeeded       bigint not null,
+    refused         bigint not null,
+    unreached       bigint not null,
+    unknown         bigint not null,
+    lost            bigint not null, -- claims that ran out unreported; a late report of one is an attempt as well
+    answered        bigint not null, -- attempts with a status: the next three are of these
+    duration_sum_ms bigint not null,
+    duration_max_ms bigint not null,
+    durations       bigint[] not null, -- how many took up to 10, 25, 50, 100, 250, 500 ms, 1, 2.5, 5, 10, 30 s, and longer
+    last_attempt_at timestamptz, -- when it was recorded
+    last_success_at timestamptz,
+    primary key (tenant, endpoint_id)
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
+
+-- What attempts came to, by the hour (UTC) in which they were recorded. An asynchronous
+-- projection.
+create table waybill.outcomes_hourly (
+    tenant      text not null,
+    endpoint_id uuid not null,
+    hour        timestamptz not null,
+    succeeded   bigint not null,
+    refused     bigint not null,
+    unreached   bigint not null,
+    unknown     bigint not null,
+    lost        bigint not null,
+    primary key (tenant, endpoint_id, hour)
+) with (fillfactor = 70);
+create index outcomes_hourly_hour on waybill.outcomes_hourly (tenant, hour);
 
 -- What keeps a table from being swapped, each in words: what depends on it and cannot be
 -- carried over. Views that the ledger's owner may replace are carried over.

@@ -13,8 +13,12 @@ import (
 	"waybill/events"
 )
 
-//go:embed sql/list_projections.sql
-var listProjections string
+var (
+	//go:embed sql/list_projections.sql
+	listProjections string
+	//go:embed sql/read_sealed_named.sql
+	readSealedNamed string
+)
 
 // Projection is rows that are derived from the log. Its version rises when its fold does:
 // rows of an older version wait for a rebuild.
@@ -31,6 +35,8 @@ func (p Projection) Inline() bool { return p.Stream != "" }
 var Projections = []Projection{
 	{"deliveries", 1, events.DeliveryStream},
 	{"endpoints", 1, events.EndpointStream},
+	{"endpoint_health", 1, ""},
+	{"outcomes_hourly", 1, ""},
 }
 
 // FindProjection returns a projection by its name, or ErrProjectionNotFound.
@@ -103,4 +109,13 @@ func scanProjection(row pgx.CollectableRow) (s ProjectionStatus, err error) {
 		s.State = ProjectionOutdated
 	}
 	return s, err
+}
+
+// SealedNamed is [Reader.Sealed] of events of some names, all between two positions.
+func (r Reader) SealedNamed(ctx context.Context, after, last int64, names []string) ([]events.Record, error) {
+	rows, err := r.DB.Query(ctx, r.Schema.SQL(readSealedNamed), pgx.StrictNamedArgs{"after": after, "last": last, "names": names})
+	if err != nil {
+		return nil, fmt.Errorf("read the log: %w", err)
+	}
+	return collect(rows, ScanRecord, "read the log")
 }

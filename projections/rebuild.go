@@ -130,6 +130,7 @@ type Rebuilt struct {
 	Streams    int64            `json:"streams,omitempty"` // folded; those that changed meanwhile count again
 	Events     int64            `json:"events"`
 	Rows       int64            `json:"rows"`
+	Compared   bool             `json:"compared"`  // not if the rows before were of another version, or had stopped elsewhere
 	Differing  int64            `json:"differing"` // rows that were not as the log says
 	Kinds      map[string]int64 `json:"kinds"`     // of them: changed, missing (in the table) or extra (not in the log)
 	Columns    map[string]int64 `json:"columns"`   // in which those changed differ

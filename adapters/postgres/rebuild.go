@@ -64,6 +64,9 @@ func (o RebuildOptions) withDefaults() RebuildOptions {
 //	4 compare the shadow with the live table
 //	5 lock the live table, refold and compare what is above P once more, swap, commit
 //
+// A projection that follows the sealed log is counted from its beginning into the shadow; for
+// the swap its checkpoint is held, so that nobody moves it meanwhile.
+//
 // An append writes its records and its row in one transaction, so once the table is locked
 // every append that had touched it has ended, and one that had not finds the new table: a
 // statement that has waited for a lock looks its names up again. Every stream with a record
@@ -148,10 +151,11 @@ func (r *rebuild) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.tidy(ctx)) }()
+	steps := []func(context.Context) error{r.copy, r.index, r.catchUp, r.compare, r.catchUp}
 	if !r.p.Inline() {
-		return errors.New("not an inline projection")
+		steps = []func(context.Context) error{r.index, r.follow, r.analyze}
 	}
-	for _, step := range []func(context.Context) error{r.copy, r.index, r.catchUp, r.compare, r.catchUp} {
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -184,8 +188,10 @@ func (r *rebuild) begin(ctx context.Context) error {
 	if len(dependents) > 0 && !r.o.DryRun {
 		return domain.ErrProjectionDependents.With(r.p.Name + " cannot be replaced; these depend on its table: " + strings.Join(dependents, ", "))
 	}
-	if r.after, err = r.settled(ctx); err != nil {
-		return err
+	if r.p.Inline() {
+		if r.after, err = r.settled(ctx); err != nil {
+			return err
+		}
 	}
 	return r.call(ctx, "call waybill.make_shadow($1)")
 }
@@ -203,9 +209,16 @@ func (r *rebuild) index(ctx context.Context) error {
 	return r.call(ctx, "call waybill.index_shadow($1)")
 }
 
+// analyze takes statistics of a shadow that was filled after its indexes were made.
+func (r *rebuild) analyze(ctx context.Context) error {
+	_, err := r.conn.Exec(ctx, "analyze "+r.shadow().Sanitize())
+	return err
+}
+
 // compare notes which rows differ.
 func (r *rebuild) compare(ctx context.Context) error {
 	r.o.Phase("compare", 0)
+	r.report.Compared = true
 	return r.call(ctx, "call waybill.compare_shadow($1, null)")
 }
 

@@ -151,7 +151,6 @@ type folded struct {
 	values []any
 	count  int64
 	record events.Record // the first of the next stream, if more
-	tenant []byte
 	more   bool
 	begun  bool
 	err    error

@@ -32,6 +32,9 @@ const (
 
 // catchUp refolds what has moved since the shadow was filled, until little is left.
 func (r *rebuild) catchUp(ctx context.Context) error {
+	if !r.p.Inline() {
+		return r.follow(ctx)
+	}
 	r.o.Phase("catch up", 0)
 	for range maxRounds {
 		settled, err := r.settled(ctx)
@@ -97,6 +100,12 @@ func (r *rebuild) renew(ctx context.Context, ids []uuid.UUID, seen string) error
 // look is what a dry run ends with: in one snapshot of log, shadow and live table it does
 // what a swap does under the lock. Nobody is kept from appending.
 func (r *rebuild) look(ctx context.Context) error {
+	if !r.p.Inline() {
+		return pgx.BeginFunc(ctx, r.conn, func(tx pgx.Tx) error {
+			_, err := r.settle(ctx, tx)
+			return err
+		})
+	}
 	return pgx.BeginTxFunc(ctx, r.conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
 		var seen string
 		if err := tx.QueryRow(ctx, "select pg_export_snapshot()").Scan(&seen); err != nil {
@@ -139,8 +148,16 @@ func (r *rebuild) replace(ctx context.Context) error {
 // swap locks the live table, brings the shadow up to date and puts it in its place, all in
 // one transaction.
 func (r *rebuild) swap(ctx context.Context) error {
-	locked, rows := time.Time{}, r.report.Rows
+	locked, was, after := time.Time{}, r.report, r.after
 	err := pgx.BeginFunc(ctx, r.conn, func(tx pgx.Tx) error {
+		var position any // none: it moves with each append
+		if !r.p.Inline() {
+			held, err := r.settle(ctx, tx)
+			if err != nil {
+				return err
+			}
+			position = held
+		}
 		if _, err := tx.Exec(ctx, "set local lock_timeout = '"+swapLock+"'"); err != nil {
 			return err
 		}
@@ -149,17 +166,19 @@ func (r *rebuild) swap(ctx context.Context) error {
 			return err
 		}
 		locked = time.Now()
-		if _, err := r.round(ctx, ""); err != nil {
-			return err
+		if r.p.Inline() {
+			if _, err := r.round(ctx, ""); err != nil {
+				return err
+			}
 		}
 		if err := r.call(ctx, "call waybill.swap_shadow($1)"); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, r.schema.SQL(markRebuilt), args{"name": r.p.Name, "version": r.p.Version, "position": nil})
+		_, err := tx.Exec(ctx, r.schema.SQL(markRebuilt), args{"name": r.p.Name, "version": r.p.Version, "position": position})
 		return err
 	})
 	if err != nil {
-		r.report.Rows = rows
+		r.report, r.after = was, after
 		return err
 	}
 	r.report.LockedMS = time.Since(locked).Milliseconds()

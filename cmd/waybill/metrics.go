@@ -31,6 +31,7 @@ type metrics struct {
 	blocks      prometheus.Counter
 	sealedTotal prometheus.Counter
 	held        prometheus.Gauge
+	lag         *prometheus.GaugeVec // by projection
 }
 
 func newMetrics() *metrics {
@@ -57,7 +58,9 @@ func newMetrics() *metrics {
 		sealedTotal: counter("waybill_sealed_events_total", "Events that this process sealed."),
 		held:        gauge("waybill_horizon_held_seconds", "How old the oldest transaction is that holds the horizon back; 0: none does. A prepared transaction counts as 1."),
 	}
-	m.registry.MustRegister(m.submissions, m.attempts, m.duration, m.sending, m.claims, m.claimed, m.stale, m.superseded,
+	m.lag = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "waybill_projection_lag_events",
+		Help: "Positions of the sealed log that an asynchronous projection has before it; one that stopped stays and lags more and more."}, []string{"projection"})
+	m.registry.MustRegister(m.lag, m.submissions, m.attempts, m.duration, m.sending, m.claims, m.claimed, m.stale, m.superseded,
 		m.expired, m.outbox, m.requests, m.answering, m.blocks, m.sealedTotal, m.held, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "waybill_build_info", Help: "Always 1.",
 		ConstLabels: prometheus.Labels{"version": thisBuild().Version}})
@@ -116,6 +119,15 @@ func (m *metrics) heldBack(by []projections.Appender) {
 		oldest = max(oldest, a.Age.Seconds())
 	}
 	m.held.Set(oldest)
+}
+
+// projected shows how far the asynchronous projections are.
+func (m *metrics) projected(list []projections.ProjectionStatus) {
+	for _, p := range list {
+		if p.Position != nil {
+			m.lag.WithLabelValues(p.Name).Set(float64(p.Lag))
+		}
+	}
 }
 
 // page answers /metrics.

@@ -56,7 +56,7 @@ type nodeConfig struct {
 //	        ┌─ API ─▶ submitter ─┐ hint
 //	pool ◀──┤                    ▼
 //	        ├─ worker ◀──────────┘
-//	        └─ partitions, outbox, sealer
+//	        └─ partitions, outbox, sealer, projector
 //
 // Everything in it that runs by itself is owned by it: [node.Stop] returns when all
 // of it has ended.
@@ -107,6 +107,7 @@ func startNode(ctx context.Context, c nodeConfig) (*node, error) {
 	n.owned.Go(func() { n.makePartitions(running) })
 	n.owned.Go(func() { n.outbox().Run(running) })
 	n.owned.Go(func() { n.sealer().Run(running) })
+	n.owned.Go(func() { n.projector().Run(running) })
 	if n.kept != nil {
 		n.owned.Go(func() { n.keepCheckpoint(running) })
 	}

@@ -1,0 +1,7 @@
+-- Records of some names in order of position, from above one position to another, for
+-- readers who stay below the horizon.
+select tenant, stream::text, stream_id, seq, position, name, version, recorded_at, actor, endpoint_id,
+       trace_parent, data, hash
+from waybill.events
+where position > @after and position <= @last and name = any (@names::text[])
+order by position
