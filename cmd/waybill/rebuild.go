@@ -116,6 +116,9 @@ func ordinal(n int) string {
 
 // differing counts by kind and by column.
 func differing(r projections.Rebuilt) string {
+	if !r.Compared {
+		return "not compared: the rows before had stopped elsewhere, or were of another version"
+	}
 	if r.Differing == 0 {
 		return "none: every row was as the log says"
 	}
