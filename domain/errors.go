@@ -48,6 +48,7 @@ var (
 	ErrUnauthorized         = &Error{Unauthorized, "unauthorized", "send a valid API key as: Authorization: Bearer wbk_…"}
 	ErrScopeMissing         = &Error{Forbidden, "scope_missing", "this key lacks the scope that the call needs"}
 	ErrDeliveryNotFound     = &Error{NotFound, "delivery_not_found", "there is no such delivery"}
+	ErrMessageNotFound      = &Error{NotFound, "message_not_found", "there is no such message"}
 	ErrEndpointNotFound     = &Error{NotFound, "endpoint_not_found", "there is no such endpoint"}
 	ErrTenantNotFound       = &Error{NotFound, "tenant_not_found", "there is no such tenant; waybill tenants create makes one"}
 	ErrKeyNotFound          = &Error{NotFound, "key_not_found", "there is no such API key"}
@@ -57,6 +58,7 @@ var (
 	ErrNotReplayable        = &Error{Conflict, "delivery_not_replayable", "only a failed delivery can be replayed; a delivered or cancelled one needs force"}
 	ErrNotCancellable       = &Error{Conflict, "delivery_not_cancellable", "the delivery has ended, or a success is already on record"}
 	ErrNotHeld              = &Error{Conflict, "delivery_not_held", "only a held delivery can be resolved"}
+	ErrNotSettled           = &Error{Conflict, "delivery_not_settled", "a delivery of the message has not ended and may still need its payload; cancel or resolve it first"}
 	ErrNotDue               = &Error{Conflict, "delivery_not_due", "the delivery is not waiting for an attempt now"}
 	ErrSuperseded           = &Error{Conflict, "claim_superseded", "the claim has ended; a later claim or decision owns the delivery"}
 	ErrEndpointInactive     = &Error{Conflict, "endpoint_inactive", "the endpoint is paused or disabled; resume it first"}

@@ -48,6 +48,7 @@ var kinds = []kind{
 	of[domain.Resolved]("delivery.resolved", 2, asItIs), // 2: delivered_at
 	of[domain.Replayed]("delivery.replayed", 1),
 	of[domain.Cancelled]("delivery.cancelled", 1),
+	of[domain.PayloadErased]("delivery.payload_erased", 1),
 
 	of[domain.EndpointCreated]("endpoint.created", 1),
 	of[domain.EndpointUpdated]("endpoint.updated", 1),
@@ -61,6 +62,7 @@ var kinds = []kind{
 	of[domain.KeyCreated]("admin.key_created", 1),
 	of[domain.KeyRevoked]("admin.key_revoked", 1),
 	of[domain.PayloadRead]("admin.payload_read", 1),
+	of[domain.MessageErased]("admin.message_erased", 1),
 	of[domain.RestoreAccepted]("admin.restore_accepted", 1),
 }
 

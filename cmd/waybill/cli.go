@@ -23,6 +23,7 @@ type cli struct {
 	Submit     submitCmd     `cmd:"" help:"Hand in a message for one endpoint; prints the delivery's id."`
 	Import     importCmd     `cmd:"" help:"Take over what another system has sent already; none of it is sent again."`
 	Deliveries deliveriesCmd `cmd:"" help:"Look at deliveries and decide about them."`
+	Erase      eraseCmd      `cmd:"" help:"Erase payloads and what receivers answered; the history stays and still verifies."`
 	Checkpoint checkpointCmd `cmd:"" help:"State, signed, how far the log is sealed and what its root is."`
 	Proof      proofCmd      `cmd:"" help:"Prove that an event is in the log, and check proofs."`
 	Doctor     doctorCmd     `cmd:"" help:"Look for what is wrong or about to be; exit 1 if something is."`
