@@ -64,6 +64,8 @@ var kinds = []kind{
 	of[domain.PayloadRead]("admin.payload_read", 1),
 	of[domain.MessageErased]("admin.message_erased", 1),
 	of[domain.RestoreAccepted]("admin.restore_accepted", 1),
+	of[domain.ExportMade]("admin.export_made", 1),
+	of[domain.PartitionArchived]("admin.partition_archived", 1),
 }
 
 // asItIs is for a version that only has more members, all of which may be missing.
@@ -85,6 +87,15 @@ func newCodec(kinds []kind) codec {
 }
 
 var standard = newCodec(kinds)
+
+// Names lists the names of all events.
+func Names() []string {
+	list := make([]string, len(kinds))
+	for i, k := range kinds {
+		list[i] = k.name
+	}
+	return list
+}
 
 // Encode returns an event's name, version and data.
 func Encode(e domain.Event) (name string, version int, data json.RawMessage, err error) {
