@@ -128,6 +128,8 @@ func (d *Delivery) settled(e Event) {
 			d.doubt(d.Attempts)
 		}
 		d.end(StateCancelled, "")
+	case PayloadErased:
+		d.PayloadErased = true
 	}
 }
 

@@ -48,6 +48,7 @@ var (
 	ErrUnauthorized         = &Error{Unauthorized, "unauthorized", "send a valid API key as: Authorization: Bearer wbk_…"}
 	ErrScopeMissing         = &Error{Forbidden, "scope_missing", "this key lacks the scope that the call needs"}
 	ErrDeliveryNotFound     = &Error{NotFound, "delivery_not_found", "there is no such delivery"}
+	ErrMessageNotFound      = &Error{NotFound, "message_not_found", "there is no such message"}
 	ErrEndpointNotFound     = &Error{NotFound, "endpoint_not_found", "there is no such endpoint"}
 	ErrTenantNotFound       = &Error{NotFound, "tenant_not_found", "there is no such tenant; waybill tenants create makes one"}
 	ErrKeyNotFound          = &Error{NotFound, "key_not_found", "there is no such API key"}
@@ -57,6 +58,9 @@ var (
 	ErrNotReplayable        = &Error{Conflict, "delivery_not_replayable", "only a failed delivery can be replayed; a delivered or cancelled one needs force"}
 	ErrNotCancellable       = &Error{Conflict, "delivery_not_cancellable", "the delivery has ended, or a success is already on record"}
 	ErrNotHeld              = &Error{Conflict, "delivery_not_held", "only a held delivery can be resolved"}
+	ErrNotSettled           = &Error{Conflict, "delivery_not_settled", "a delivery of the message has not ended and may still need its payload; cancel or resolve it first"}
+	ErrPartitionUnsettled   = &Error{Conflict, "partition_not_settled", "the month has deliveries that have not ended, or is not wholly sealed"}
+	ErrOwnerNeeded          = &Error{Forbidden, "owner_required", "only the schema's owner can archive; give the database URL that migrate is run with"}
 	ErrNotDue               = &Error{Conflict, "delivery_not_due", "the delivery is not waiting for an attempt now"}
 	ErrSuperseded           = &Error{Conflict, "claim_superseded", "the claim has ended; a later claim or decision owns the delivery"}
 	ErrEndpointInactive     = &Error{Conflict, "endpoint_inactive", "the endpoint is paused or disabled; resume it first"}
@@ -74,9 +78,11 @@ var (
 	ErrProjectionDependents = &Error{Conflict, "projection_has_dependents", "the projection's table cannot be replaced, as others depend on it"}
 	ErrProjectionBusy       = &Error{Conflict, "projection_busy", "others have kept the projection's table locked for too long; nothing was changed"}
 	ErrPayloadErased        = &Error{Gone, "payload_erased", "the payload has been erased"}
+	ErrDeliveryArchived     = &Error{Gone, "delivery_archived", "the delivery's month has been archived; its history is in the archive's file"}
 	ErrVersionMismatch      = &Error{Precondition, "version_mismatch", "the change was meant for another version; read it again"}
 	ErrPayloadTooLarge      = &Error{TooLarge, "payload_too_large", "the payload is larger than the limit"}
 	ErrIdempotencyConflict  = &Error{Unprocessable, "idempotency_conflict", "this idempotency key was used with a different content"}
+	ErrUnsupportedFormat    = &Error{Unprocessable, "unsupported_format", "an export is jsonl or csv"}
 	ErrURLNotAllowed        = &Error{Unprocessable, "url_not_allowed", "the URL is not allowed"}
 	ErrHeaderNotAllowed     = &Error{Unprocessable, "header_not_allowed", "the header is not allowed"}
 	ErrUnsupportedPolicy    = &Error{Unprocessable, "unsupported_policy", "this policy is not supported"}

@@ -74,6 +74,27 @@ func (r *Root) Add(leaf tlog.Hash) {
 	r.n++
 }
 
+// AddTree adds a perfect subtree of 2^level leaves by its root. It reports whether one
+// may stand there: the leaves so far must be a multiple of its size.
+func (r *Root) AddTree(level int, root tlog.Hash) bool {
+	if level < 0 || level > maxLevel || r.n&(1<<level-1) != 0 || r.n>>62 != 0 {
+		return false
+	}
+	for n := r.n >> level; n&1 == 1; n >>= 1 {
+		root = tlog.NodeHash(r.peaks[len(r.peaks)-1], root)
+		r.peaks = r.peaks[:len(r.peaks)-1]
+	}
+	r.peaks = append(r.peaks, root)
+	r.n += 1 << level
+	return true
+}
+
+// maxLevel bounds what a subtree may hold.
+const maxLevel = 60
+
+// Len is how many leaves there are so far.
+func (r *Root) Len() int64 { return int64(r.n) }
+
 // Sum is the root of the leaves so far.
 func (r *Root) Sum() Hash {
 	if r.n == 0 {

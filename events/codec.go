@@ -48,6 +48,7 @@ var kinds = []kind{
 	of[domain.Resolved]("delivery.resolved", 2, asItIs), // 2: delivered_at
 	of[domain.Replayed]("delivery.replayed", 1),
 	of[domain.Cancelled]("delivery.cancelled", 1),
+	of[domain.PayloadErased]("delivery.payload_erased", 1),
 
 	of[domain.EndpointCreated]("endpoint.created", 1),
 	of[domain.EndpointUpdated]("endpoint.updated", 1),
@@ -61,8 +62,11 @@ var kinds = []kind{
 	of[domain.KeyCreated]("admin.key_created", 1),
 	of[domain.KeyRevoked]("admin.key_revoked", 1),
 	of[domain.PayloadRead]("admin.payload_read", 1),
+	of[domain.MessageErased]("admin.message_erased", 1),
 	of[domain.RestoreAccepted]("admin.restore_accepted", 1),
 	of[domain.RebuildDone]("admin.rebuild_done", 1),
+	of[domain.ExportMade]("admin.export_made", 1),
+	of[domain.PartitionArchived]("admin.partition_archived", 1),
 }
 
 // asItIs is for a version that only has more members, all of which may be missing.
@@ -84,6 +88,15 @@ func newCodec(kinds []kind) codec {
 }
 
 var standard = newCodec(kinds)
+
+// Names lists the names of all events.
+func Names() []string {
+	list := make([]string, len(kinds))
+	for i, k := range kinds {
+		list[i] = k.name
+	}
+	return list
+}
 
 // Encode returns an event's name, version and data.
 func Encode(e domain.Event) (name string, version int, data json.RawMessage, err error) {

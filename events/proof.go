@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/google/uuid"
 	"golang.org/x/mod/sumdb/tlog"
-
-	"waybill/domain"
 )
 
 // ProofFormat and ConsistencyFormat name what a proof's file holds.
@@ -107,21 +104,7 @@ func hashes(list []Hash) []tlog.Hash {
 // UnmarshalJSON reads a record as MarshalJSON writes it. White space between the members
 // of its data does not count.
 func (r *Record) UnmarshalJSON(b []byte) error {
-	var v struct {
-		Position    int64           `json:"position"`
-		Tenant      string          `json:"tenant"`
-		Stream      Stream          `json:"stream"`
-		StreamID    uuid.UUID       `json:"stream_id"`
-		Seq         int             `json:"seq"`
-		Name        string          `json:"name"`
-		Version     int             `json:"version"`
-		RecordedAt  domain.Instant  `json:"recorded_at"`
-		Actor       domain.Actor    `json:"actor"`
-		EndpointID  uuid.UUID       `json:"endpoint_id"`
-		TraceParent string          `json:"trace_parent"`
-		Data        json.RawMessage `json:"data"`
-		Hash        Hash            `json:"hash"`
-	}
+	var v recordJSON
 	if err := json.Unmarshal(b, &v); err != nil {
 		return err
 	}
@@ -129,8 +112,7 @@ func (r *Record) UnmarshalJSON(b []byte) error {
 	if err := json.Compact(&data, v.Data); err != nil {
 		return fmt.Errorf("data: %w", err)
 	}
-	*r = Record{Envelope: Envelope{Tenant: v.Tenant, Stream: v.Stream, StreamID: v.StreamID, RecordedAt: v.RecordedAt,
-		Actor: v.Actor, EndpointID: v.EndpointID, TraceParent: v.TraceParent},
-		Seq: v.Seq, Position: v.Position, Name: v.Name, Version: v.Version, Data: data.Bytes(), Hash: v.Hash}
+	*r = v.record()
+	r.Data = data.Bytes()
 	return nil
 }

@@ -62,8 +62,8 @@ func draw(t *rapid.T) ledger {
 			position += int64(rapid.IntRange(1, 3).Draw(t, "gap"))
 			id := uuid.UUID{15: byte(rapid.IntRange(1, 3).Draw(t, "stream"))}
 			head := heads[id]
-			env := events.Envelope{Tenant: "default", Stream: events.DeliveryStream, StreamID: id, Actor: "key:a",
-				RecordedAt: domain.At(time.Unix(1_700_000_000, 0))}
+			env := events.Envelope{Tenant: string('a' + rune(id[15])), Stream: events.DeliveryStream, StreamID: id, Actor: "key:a",
+				RecordedAt: domain.At(time.Unix(1_700_000_000+position, 0))}
 			list, err := events.Chain(env, head.Seq, head.Hash, []domain.Event{domain.Cancelled{Reason: "<why>"}})
 			if err != nil {
 				t.Fatal(err)

@@ -62,25 +62,33 @@ type Record struct {
 	Hash     Hash
 }
 
+// recordJSON is a record as the contract shows it.
+type recordJSON struct {
+	Position    int64           `json:"position"`
+	Tenant      string          `json:"tenant"`
+	Stream      Stream          `json:"stream"`
+	StreamID    uuid.UUID       `json:"stream_id"`
+	Seq         int             `json:"seq"`
+	Name        string          `json:"name"`
+	Version     int             `json:"version"`
+	RecordedAt  domain.Instant  `json:"recorded_at"`
+	Actor       domain.Actor    `json:"actor"`
+	EndpointID  uuid.UUID       `json:"endpoint_id,omitzero"`
+	TraceParent string          `json:"trace_parent,omitempty"`
+	Data        json.RawMessage `json:"data"`
+	Hash        Hash            `json:"hash"`
+}
+
+func (v recordJSON) record() Record {
+	return Record{Envelope: Envelope{Tenant: v.Tenant, Stream: v.Stream, StreamID: v.StreamID, RecordedAt: v.RecordedAt,
+		Actor: v.Actor, EndpointID: v.EndpointID, TraceParent: v.TraceParent},
+		Seq: v.Seq, Position: v.Position, Name: v.Name, Version: v.Version, Data: v.Data, Hash: v.Hash}
+}
+
 // MarshalJSON writes the record as the contract shows it.
 func (r Record) MarshalJSON() ([]byte, error) {
-	v := struct {
-		Position    int64           `json:"position"`
-		Tenant      string          `json:"tenant"`
-		Stream      Stream          `json:"stream"`
-		StreamID    uuid.UUID       `json:"stream_id"`
-		Seq         int             `json:"seq"`
-		Name        string          `json:"name"`
-		Version     int             `json:"version"`
-		RecordedAt  domain.Instant  `json:"recorded_at"`
-		Actor       domain.Actor    `json:"actor"`
-		EndpointID  uuid.UUID       `json:"endpoint_id,omitzero"`
-		TraceParent string          `json:"trace_parent,omitempty"`
-		Data        json.RawMessage `json:"data"`
-		Hash        Hash            `json:"hash"`
-	}{r.Position, r.Tenant, r.Stream, r.StreamID, r.Seq, r.Name, r.Version,
-		r.RecordedAt, r.Actor, r.EndpointID, r.TraceParent, r.Data, r.Hash}
-	return json.Marshal(v)
+	return json.Marshal(recordJSON{r.Position, r.Tenant, r.Stream, r.StreamID, r.Seq, r.Name, r.Version,
+		r.RecordedAt, r.Actor, r.EndpointID, r.TraceParent, r.Data, r.Hash})
 }
 
 // Chain turns decided events into records that follow the stream's last one, whose

@@ -58,7 +58,8 @@ language sql immutable parallel safe strict
 return (lpad(to_hex(floor(extract(epoch from at) * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid;
 
 -- Makes the partition of one month (UTC) where it is missing: create, protect, attach.
--- Attaching takes no lock that an append would wait for.
+-- Attaching takes no lock that an append would wait for. A month that was archived, or is
+-- about to be, gets none.
 create function waybill.make_partition(month date) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -67,7 +68,8 @@ declare
     part  text := format('events_delivery_%s', to_char(first at time zone 'UTC', 'YYYY_MM'));
 begin
     perform pg_advisory_xact_lock(hashtextextended('waybill.make_partition', 0));
-    if to_regclass(format('waybill.%I', part)) is not null then
+    if to_regclass(format('waybill.%I', part)) is not null
+        or exists (select from waybill.archives a where a.low = waybill.uuid_floor(first)) then
         return false;
     end if;
     execute format('create table waybill.%I (like waybill.events_delivery including all)', part);

@@ -122,14 +122,15 @@ create table waybill.idempotency_keys (
     primary key (scope, key)
 );
 
--- Bounded excerpts of what receivers answered: bytes from outside, salted, erasable.
+-- Bounded excerpts of what receivers answered: bytes from outside, salted. Null once
+-- erased.
 create table waybill.exchanges (
     delivery_id uuid not null,
     attempt     integer not null,
-    salt        bytea not null,
-    excerpt     bytea not null,
-    location    bytea not null,
-    detail      bytea not null,
+    salt        bytea,
+    excerpt     bytea,
+    location    bytea,
+    detail      bytea,
     primary key (delivery_id, attempt)
 );
 

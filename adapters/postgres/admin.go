@@ -113,3 +113,12 @@ func scanTenant(row pgx.CollectableRow) (t projections.Tenant, err error) {
 	t.CreatedAt = domain.At(at)
 	return t, err
 }
+
+// Note appends events to a tenant's administrative stream: what was done to no row.
+func (l *Ledger) Note(ctx context.Context, tenant string, by domain.Actor, facts ...domain.Event) error {
+	now, err := l.clock.Now(ctx)
+	if err != nil {
+		return err
+	}
+	return l.transact(ctx, func(tx pgx.Tx) error { return l.administer(ctx, tx, tenant, by, now, facts...) })
+}

@@ -41,7 +41,7 @@ func (n *node) handler() http.Handler {
 
 func (n *node) apiConfig() api.Config {
 	c := api.Config{
-		Submitter: meteredSubmitter{n.submitter, n.metrics}, Operations: n.operations(), Remote: command.Remote{Ledger: n.ledger, Gone: n.disable}, Endpoints: n.endpoints(),
+		Submitter: meteredSubmitter{n.submitter, n.metrics}, Operations: n.operations(), Eraser: command.Eraser{Ledger: n.ledger}, Remote: command.Remote{Ledger: n.ledger, Gone: n.disable}, Endpoints: n.endpoints(),
 		Keys: command.Keys{Ledger: n.ledger}, Ledger: n.ledger, Ready: n.ledger, Proofs: n.ledger,
 		Transient: postgres.Transient, Log: n.config.Log, MaxPayload: n.config.MaxPayload, Version: thisBuild().Version,
 		Backlog: n.backlog, Metrics: n.metrics.page(),

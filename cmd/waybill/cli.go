@@ -12,25 +12,28 @@ const description = "A delivery ledger on PostgreSQL: it hands messages to HTTP 
 type cli struct {
 	globals `embed:""`
 
-	Demo        demoCmd        `cmd:"" help:"See the whole life of deliveries in a quarter of a minute; needs nothing set up."`
-	Dev         devCmd         `cmd:"" help:"Run everything on an embedded database, for development."`
-	Serve       serveCmd       `cmd:"" help:"Run the API, a worker, or both."`
-	Migrate     migrateCmd     `cmd:"" help:"Bring the database's schema up to date, as its owner."`
-	Tenants     tenantsCmd     `cmd:"" help:"Make and list tenants."`
-	Keys        keysCmd        `cmd:"" help:"Make, list and revoke API keys."`
-	Keyset      keysetCmd      `cmd:"" help:"Make the keyset that seals secrets in the database."`
-	Endpoints   endpointsCmd   `cmd:"" help:"Configure where deliveries go."`
-	Submit      submitCmd      `cmd:"" help:"Hand in a message for one endpoint; prints the delivery's id."`
-	Import      importCmd      `cmd:"" help:"Take over what another system has sent already; none of it is sent again."`
-	Deliveries  deliveriesCmd  `cmd:"" help:"Look at deliveries and decide about them."`
-	Projections projectionsCmd `cmd:"" help:"Look at what is derived from the log."`
-	Rebuild     rebuildCmd     `cmd:"" help:"Compute a projection anew from the log, beside traffic; says what was wrong."`
-	Checkpoint  checkpointCmd  `cmd:"" help:"State, signed, how far the log is sealed and what its root is."`
-	Proof       proofCmd       `cmd:"" help:"Prove that an event is in the log, and check proofs."`
-	Doctor      doctorCmd      `cmd:"" help:"Look for what is wrong or about to be; exit 1 if something is."`
-	Torture     tortureCmd     `cmd:"" help:"Kill, cut and restart everything, then check what the ledger says of it; needs nothing set up."`
-	Help        helpCmd        `cmd:"" help:"Read a guide, or list them."`
-	Version     versionCmd     `cmd:"" help:"Print the version."`
+	Demo         demoCmd         `cmd:"" help:"See the whole life of deliveries in a quarter of a minute; needs nothing set up."`
+	Dev          devCmd          `cmd:"" help:"Run everything on an embedded database, for development."`
+	Serve        serveCmd        `cmd:"" help:"Run the API, a worker, or both."`
+	Migrate      migrateCmd      `cmd:"" help:"Bring the database's schema up to date, as its owner."`
+	Tenants      tenantsCmd      `cmd:"" help:"Make and list tenants."`
+	Keys         keysCmd         `cmd:"" help:"Make, list and revoke API keys."`
+	Keyset       keysetCmd       `cmd:"" help:"Make the keyset that seals secrets in the database."`
+	Endpoints    endpointsCmd    `cmd:"" help:"Configure where deliveries go."`
+	Submit       submitCmd       `cmd:"" help:"Hand in a message for one endpoint; prints the delivery's id."`
+	Import       importCmd       `cmd:"" help:"Take over what another system has sent already; none of it is sent again."`
+	Deliveries   deliveriesCmd   `cmd:"" help:"Look at deliveries and decide about them."`
+	Erase        eraseCmd        `cmd:"" help:"Erase payloads and what receivers answered; the history stays and still verifies."`
+	Export       exportCmd       `cmd:"" help:"Write history for an auditor, with a manifest that proves it."`
+	VerifyExport verifyExportCmd `cmd:"" help:"Check an export; needs no database."`
+	Projections  projectionsCmd  `cmd:"" help:"Look at what is derived from the log."`
+	Rebuild      rebuildCmd      `cmd:"" help:"Compute a projection anew from the log, beside traffic; says what was wrong."`
+	Checkpoint   checkpointCmd   `cmd:"" help:"State, signed, how far the log is sealed and what its root is."`
+	Proof        proofCmd        `cmd:"" help:"Prove that an event is in the log, and check proofs."`
+	Doctor       doctorCmd       `cmd:"" help:"Look for what is wrong or about to be; exit 1 if something is."`
+	Torture      tortureCmd      `cmd:"" help:"Kill, cut and restart everything, then check what the ledger says of it; needs nothing set up."`
+	Help         helpCmd         `cmd:"" help:"Read a guide, or list them."`
+	Version      versionCmd      `cmd:"" help:"Print the version."`
 }
 
 // globals are the flags of every command.

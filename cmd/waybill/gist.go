@@ -57,6 +57,12 @@ func decisionGist(e domain.Event, r events.Record) string {
 		return claimed(how+strconv.Itoa(e.Cycle)+", due "+e.DueAt.String()+": "+e.Reason, e.OnBehalfOf)
 	case domain.Cancelled:
 		return claimed(e.Reason, e.OnBehalfOf)
+	case domain.PayloadErased:
+		what := "payload and answers are gone"
+		if e.LegalBasis != "" {
+			what += " (" + e.LegalBasis + ")"
+		}
+		return claimed(what+": "+e.Reason, e.OnBehalfOf)
 	}
 	return string(r.Data)
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,7 +13,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"waybill/adapters/postgres"
 	"waybill/adapters/postgres/postgrestest"
+	"waybill/handlers/sealer"
 )
 
 // TestMain lets the test binary be the program: scripts, and tests that need a
@@ -32,6 +36,8 @@ func TestMain(m *testing.M) {
 //	field NAME KEY      sets NAME to a member of the last line of stdout, a JSON object
 //	members KEY...      requires exactly these members of each line of stdout; ? may be missing
 //	exit N waybill ...  requires the exit code
+//	seal                closes blocks up to the last event
+//	edit FILE OLD NEW   replaces text in a file, which must be there once or more
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	scripts, err := filepath.Glob("testdata/*.txtar")
@@ -45,7 +51,7 @@ func TestScripts(t *testing.T) {
 			testscript.Run(t, testscript.Params{
 				Files: []string{script}, RequireUniqueNames: true, RequireExplicitExec: true,
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
-					"field": setField, "members": requireMembers, "exit": requireExit,
+					"field": setField, "members": requireMembers, "exit": requireExit, "seal": sealLog, "edit": editFile,
 				},
 				Setup: func(e *testscript.Env) error {
 					e.Setenv("WAYBILL_DATABASE_URL", db.URL)
@@ -89,6 +95,42 @@ func requireMembers(ts *testscript.TestScript, _ bool, keys []string) {
 			ts.Fatalf("members that nobody knows: %v", v)
 		}
 	}
+}
+
+// sealLog does what any running node does.
+func sealLog(ts *testscript.TestScript, _ bool, _ []string) {
+	ctx := context.Background()
+	pool, err := postgres.Connect(ctx, ts.Getenv("WAYBILL_DATABASE_URL"), postgres.ConnectOptions{MaxConns: 2})
+	ts.Check(err)
+	defer pool.Close()
+	ts.Check(sealAll(ctx, postgres.Open(pool, postgres.Config{})))
+}
+
+// sealAll closes blocks up to the last event there is now.
+func sealAll(ctx context.Context, l *postgres.Ledger) error {
+	drawn, err := l.Drawn(ctx)
+	if err != nil {
+		return err
+	}
+	closer := sealer.New(sealer.Config{Ledger: l, Log: slog.New(slog.DiscardHandler)})
+	for {
+		if _, _, err := closer.Round(ctx); err != nil {
+			return err
+		}
+		if head, err := l.Head(ctx); err != nil || head.Last >= drawn {
+			return err
+		}
+	}
+}
+
+func editFile(ts *testscript.TestScript, _ bool, args []string) {
+	path := ts.MkAbs(args[0])
+	text, err := os.ReadFile(path)
+	ts.Check(err)
+	if !strings.Contains(string(text), args[1]) {
+		ts.Fatalf("%s has no %q", args[0], args[1])
+	}
+	ts.Check(os.WriteFile(path, []byte(strings.Replace(string(text), args[1], args[2], 1)), 0o600))
 }
 
 // requireExit runs the program and compares its exit code.

@@ -51,7 +51,8 @@ func (p *progress) phase(name string, total int64) {
 			mpb.AppendDecorators(decor.Percentage(decor.WCSyncSpace), decor.OnComplete(decor.AverageETA(decor.ET_STYLE_GO, decor.WCSyncSpace), "")))
 		return
 	}
-	p.work.Go(p.lines)
+	stop := p.stop // finish may be done with it before the goroutine has begun
+	p.work.Go(func() { p.lines(stop) })
 }
 
 // add counts steps done.
@@ -87,10 +88,10 @@ func (p *progress) finish() {
 	}
 }
 
-func (p *progress) lines() {
+func (p *progress) lines(stop <-chan struct{}) {
 	tick := time.NewTicker(progressSays)
 	defer tick.Stop()
-	for stop := p.stop; ; {
+	for {
 		select {
 		case <-stop:
 			return

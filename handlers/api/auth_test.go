@@ -126,7 +126,7 @@ func TestTenantsSeeNothingOfEachOther(t *testing.T) {
 	other := w.as("other", domain.Scopes...)
 	const token = "01890a5d-ac96-774b-bcce-b302099a8057"
 	bodies := map[string]string{
-		"PATCH": `{"description":"mine"}`, "replay": `{"reason":"r","force":true}`, "cancel": `{"reason":"r"}`, "resolve": `{"reason":"r","outcome":"failed"}`,
+		"PATCH": `{"description":"mine"}`, "payload": `{"reason":"r"}`, "replay": `{"reason":"r","force":true}`, "cancel": `{"reason":"r"}`, "resolve": `{"reason":"r","outcome":"failed"}`,
 		"release": `{"claim_token":"` + token + `"}`, "extend": `{"claim_token":"` + token + `","lease_seconds":10}`, "result": `{"claim_token":"` + token + `","outcome":"succeeded"}`,
 	}
 	walked := 0

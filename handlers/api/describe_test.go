@@ -22,7 +22,7 @@ var contracted = map[string]domain.Scope{
 	"POST /v1/deliveries/{id}/cancel": "operate", "POST /v1/deliveries/{id}/resolve": "operate", "GET /healthz": "", "GET /readyz": "", "GET /metrics": "",
 	"POST /v1/claims": "claim", "POST /v1/claims/{delivery_id}/release": "claim", "POST /v1/claims/{delivery_id}/extend": "claim",
 	"POST /v1/claims/{delivery_id}/result": "claim", "GET /v1/checkpoint": "audit", "GET /v1/checkpoint/consistency": "audit",
-	"GET /v1/events/{position}/proof": "audit",
+	"GET /v1/events/{position}/proof": "audit", "DELETE /v1/deliveries/{id}/payload": "audit",
 }
 
 // TestDescriptionIsComplete: every call of the contract is described, with its scope,

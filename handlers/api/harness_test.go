@@ -80,7 +80,7 @@ func start(t testing.TB, change ...func(*api.Config)) *world {
 	t.Cleanup(submitter.Close)
 	w := &world{t: t, db: db, ledger: ledger, log: &journal{}}
 	w.config = api.Config{
-		Submitter: submitter, Operations: command.Operations{Ledger: ledger},
+		Submitter: submitter, Operations: command.Operations{Ledger: ledger}, Eraser: command.Eraser{Ledger: ledger},
 		Remote:    command.Remote{Ledger: ledger},
 		Endpoints: command.Endpoints{Ledger: ledger, Rules: rules{[]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}},
 		Keys:      command.Keys{Ledger: ledger}, Ledger: ledger, Ready: ledger, Proofs: ledger, Transient: postgres.Transient,

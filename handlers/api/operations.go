@@ -38,6 +38,16 @@ type resolveInput struct {
 	Reason  string `json:"reason" doc:"for those who read the history; no personal data"`
 }
 
+type eraseRequest struct {
+	ID   string `path:"id" doc:"the delivery's id"`
+	Body eraseInput
+}
+
+type eraseInput struct {
+	Reason     string `json:"reason" doc:"for those who read the history; no personal data"`
+	LegalBasis string `json:"legal_basis,omitempty" doc:"such as GDPR art. 17; at most 500 bytes"`
+}
+
 // operations registers the decisions of operators.
 func (s *server) operations(api huma.API) {
 	refusals := func(more ...*domain.Error) []*domain.Error {
@@ -55,6 +65,21 @@ func (s *server) operations(api huma.API) {
 		id: "resolve-delivery", tag: "operations", call: "POST /v1/deliveries/{id}/resolve", scope: domain.ScopeOperate, status: 202,
 		summary: "Say what became of a held delivery", refuses: refusals(domain.ErrNotHeld, domain.ErrPayloadErased),
 	}, s.resolve)
+	register(s, api, operation{
+		id: "erase-payload", tag: "operations", call: "DELETE /v1/deliveries/{id}/payload", scope: domain.ScopeAudit, status: 202,
+		summary: "Erase the message's bytes and what receivers answered",
+		about:   "Acts on the message: every delivery of it loses them, and none of them may be unsettled. The history stays, with commitments that say nothing about the bytes.",
+		refuses: refusals(domain.ErrNotSettled, domain.ErrPayloadErased),
+	}, s.erase)
+}
+
+func (s *server) erase(ctx context.Context, in *eraseRequest) (*deliveryOutput, error) {
+	id, err := parseID(in.ID, domain.ErrDeliveryNotFound)
+	if err != nil {
+		return nil, err
+	}
+	why := domain.PayloadErased{Reason: in.Body.Reason, LegalBasis: in.Body.LegalBasis}
+	return showDelivery(s.Eraser.Delivery(ctx, callOf(ctx).by, id, why))
 }
 
 func (s *server) replay(ctx context.Context, in *replayRequest) (*deliveryOutput, error) {

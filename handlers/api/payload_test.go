@@ -165,3 +165,25 @@ func TestReadingAPayloadIsRecorded(t *testing.T) {
 	}
 	w.get(d+"/payload").refuses(410, "payload_erased")
 }
+
+// TestErasePayload walks an erasure over HTTP.
+func TestErasePayload(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	d := w.submit(w.endpoint(), `{"secret":1}`, "Idempotency-Key", "k")
+	erase := func(body string) answer { return w.call("DELETE", d+"/payload", []byte(body)) }
+	erase(`{"reason":"asked for"}`).refuses(409, "delivery_not_settled")
+	w.post(d+"/cancel", `{"reason":"r"}`).is(202)
+	erase(`{}`).refuses(400, "invalid_request")
+	erase(`{"reason":" "}`).refuses(400, "invalid_request")
+	if a := erase(`{"reason":"asked for","legal_basis":"GDPR art. 17"}`).is(202); a.object()["payload_erased"] != true {
+		t.Errorf("%s", a.body)
+	}
+	w.get(d+"/payload").refuses(410, "payload_erased")
+	w.post(d+"/replay", `{"reason":"r","force":true}`).refuses(410, "payload_erased")
+	erase(`{"reason":"asked for"}`).refuses(410, "payload_erased")
+	if items := w.get("/v1/deliveries?payload_erased=true").is(200).object()["items"].([]any); len(items) != 1 {
+		t.Errorf("%v", items)
+	}
+	w.call("DELETE", "/v1/deliveries/0198c1d2-0000-7000-8000-000000000000/payload", []byte(`{"reason":"r"}`)).refuses(404, "delivery_not_found")
+}

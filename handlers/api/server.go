@@ -50,6 +50,7 @@ type Readiness interface {
 type Config struct {
 	Submitter  Submitter
 	Operations command.Operations
+	Eraser     command.Eraser
 	Remote     command.Remote
 	Endpoints  command.Endpoints
 	Keys       Authenticator

@@ -152,6 +152,9 @@ func (f Finished) decideAgain(by domain.Actor, stream []events.Record, at domain
 	}
 	change, err := d.AdvanceTraced(by, f.TraceParent, at, facts...)
 	attempt := facts[0].(domain.Attempted)
+	if d.PayloadErased {
+		exchange = nil // what receivers answered went with the payload, and nothing of it comes back
+	}
 	if exchange != nil {
 		exchange.Attempt = attempt.Attempt
 	}
