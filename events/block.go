@@ -95,6 +95,17 @@ const maxLevel = 60
 // Len is how many leaves there are so far.
 func (r *Root) Len() int64 { return int64(r.n) }
 
+// Complete adds the hash of the next leaf and returns the hashes that it completes: its
+// own, then those of the subtrees that end with it, from small to large.
+func (r *Root) Complete(leaf tlog.Hash) []tlog.Hash {
+	nodes := []tlog.Hash{leaf}
+	for i, n := len(r.peaks)-1, r.n; n&1 == 1; i, n = i-1, n>>1 {
+		nodes = append(nodes, tlog.NodeHash(r.peaks[i], nodes[len(nodes)-1]))
+	}
+	r.Add(leaf)
+	return nodes
+}
+
 // Sum is the root of the leaves so far.
 func (r *Root) Sum() Hash {
 	if r.n == 0 {

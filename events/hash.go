@@ -15,17 +15,21 @@ const hashPrefix = "waybill.event.v1"
 // each field as a big-endian u32 length and its bytes. prev is the hash of the
 // stream's previous record; at seq 1 there is none and its field is empty.
 func (r Record) Canonical(prev Hash) []byte {
-	b := make([]byte, 0, 256+len(r.Data))
+	return r.AppendCanonical(make([]byte, 0, 256+len(r.Data)), prev)
+}
+
+// AppendCanonical is Canonical for whoever hashes many records and has room already.
+func (r *Record) AppendCanonical(b []byte, prev Hash) []byte {
 	b = append(b, hashPrefix...)
 	b = field(b, r.Tenant)
 	b = field(b, r.Stream)
 	b = field(b, r.StreamID[:])
-	b = field(b, binary.BigEndian.AppendUint64(nil, uint64(r.Seq)))
+	b = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(b, 8), uint64(r.Seq))
 	b = field(b, r.Name)
-	b = field(b, binary.BigEndian.AppendUint32(nil, uint32(r.Version)))
-	b = field(b, binary.BigEndian.AppendUint64(nil, uint64(r.RecordedAt.UnixMicro())))
+	b = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, 4), uint32(r.Version))
+	b = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(b, 8), uint64(r.RecordedAt.UnixMicro()))
 	b = field(b, r.Actor)
-	b = field(b, optional(r.EndpointID))
+	b = field(b, optional(&r.EndpointID))
 	b = field(b, r.TraceParent)
 	b = field(b, r.Data)
 	if r.Seq == 1 {
@@ -42,8 +46,8 @@ func field[T ~string | ~[]byte](b []byte, v T) []byte {
 	return append(b, v...)
 }
 
-func optional(id uuid.UUID) []byte {
-	if id == uuid.Nil {
+func optional(id *uuid.UUID) []byte {
+	if *id == uuid.Nil {
 		return nil
 	}
 	return id[:]
@@ -70,3 +74,6 @@ func Fingerprint(salt []byte, contentType, eventType, orderingKey string, payloa
 	m.Write(payload)
 	return m.Sum(nil)
 }
+
+// HashOf is SHA-256, of a record's canonical bytes.
+func HashOf(canonical []byte) Hash { return sha256.Sum256(canonical) }

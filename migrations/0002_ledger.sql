@@ -71,6 +71,15 @@ create table waybill.messages (
 );
 alter table waybill.messages alter column payload set storage external;
 
+-- A message's bytes never change: they can only be erased.
+create function waybill.refuse_rewriting() returns trigger
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    raise exception 'waybill: the bytes of a message can be erased, not changed' using errcode = 'insufficient_privilege';
+end $$;
+create trigger erase_only before update on waybill.messages for each row
+    when (new.payload is not null or new.salt is not null) execute function waybill.refuse_rewriting();
+
 -- The inline projection of delivery streams, and the queue that workers claim from.
 -- What a result changes is in no index, so recording it is a heap-only update.
 create table waybill.deliveries (

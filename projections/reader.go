@@ -20,6 +20,8 @@ var (
 	listDeliveries string
 	//go:embed sql/read_stream.sql
 	readStream string
+	//go:embed sql/read_streams.sql
+	readStreams string
 	//go:embed sql/get_endpoint.sql
 	getEndpoint string
 	//go:embed sql/list_endpoints.sql
@@ -87,6 +89,20 @@ func (r Reader) Stream(ctx context.Context, tenant string, kind events.Stream, i
 		return nil, fmt.Errorf("read stream %s: %w", id, err)
 	}
 	return collect(rows, ScanRecord, "read stream")
+}
+
+// Streams returns all records of many streams of one kind, each in order of seq.
+func (r Reader) Streams(ctx context.Context, kind events.Stream, ids []uuid.UUID) (map[uuid.UUID][]events.Record, error) {
+	rows, err := r.DB.Query(ctx, r.Schema.SQL(readStreams), pgx.StrictNamedArgs{"stream": string(kind), "ids": ids})
+	if err != nil {
+		return nil, fmt.Errorf("read streams: %w", err)
+	}
+	records, err := collect(rows, ScanRecord, "read streams")
+	streams := make(map[uuid.UUID][]events.Record, len(ids))
+	for _, rec := range records {
+		streams[rec.StreamID] = append(streams[rec.StreamID], rec)
+	}
+	return streams, err
 }
 
 // Endpoint returns one endpoint of a tenant, or ErrEndpointNotFound.

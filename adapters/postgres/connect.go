@@ -133,15 +133,17 @@ func Open(pool *pgxpool.Pool, c Config) *Ledger {
 // Clock returns the ledger's estimate of the database's clock.
 func (l *Ledger) Clock() *Clock { return l.clock }
 
-// Verify is [projections.Reader.Verify] over one snapshot, so that it may run beside
-// traffic.
-func (l *Ledger) Verify(ctx context.Context) (rep projections.Report, err error) {
-	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err = pgx.BeginTxFunc(ctx, l.pool, snapshot, func(tx pgx.Tx) error {
-		rep, err = projections.Reader{DB: tx, Schema: l.Schema}.Verify(ctx)
-		return err
-	})
-	return rep, err
+// Verify verifies everything; see [projections.Verification].
+func (l *Ledger) Verify(ctx context.Context) (projections.Report, error) {
+	return projections.Verification{Schema: l.Schema, Snapshot: l.Snapshot}.Run(ctx)
+}
+
+// Snapshot runs something in a read-only transaction of its own, which sees one state of
+// the database, however long it takes.
+func (l *Ledger) Snapshot(ctx context.Context, do func(projections.DB) error) error {
+	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly,
+		BeginQuery: "begin isolation level repeatable read read only; set local statement_timeout = 0"}
+	return pgx.BeginTxFunc(ctx, l.pool, snapshot, func(tx pgx.Tx) error { return do(tx) })
 }
 
 // Ping says whether the database answers.

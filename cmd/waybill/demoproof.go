@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"waybill/domain"
 	"waybill/events"
@@ -84,7 +83,7 @@ func (d *demo) prove(ctx context.Context) error {
 		return err
 	}
 	faults := d.compare(known)
-	report, err := d.verify(ctx)
+	report, err := d.front.ledger.Verify(ctx)
 	if err != nil {
 		return err
 	}
@@ -160,14 +159,4 @@ func (d *demo) compare(known recorded) (faults []string) {
 		"   %d are attempts on record, %d is the claim in doubt, %d are unaccounted for.",
 		total, signed, attempts, doubts, total-attempts-doubts)
 	return faults
-}
-
-// verify compares every row with its events, in one snapshot.
-func (d *demo) verify(ctx context.Context) (projections.Report, error) {
-	tx, err := d.front.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
-	if err != nil {
-		return projections.Report{}, fmt.Errorf("verify: %w", err)
-	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	return projections.Reader{DB: tx, Schema: projections.DefaultSchema}.Verify(ctx)
 }
