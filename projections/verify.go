@@ -92,15 +92,10 @@ type Verification struct {
 	// otherwise all. The chain of blocks and the tree are always whole.
 	Sample     float64
 	Checkpoint *events.Checkpoint // to be extended by the log; nil: none
-	Progress   Progress           // nil: nobody looks
-}
-
-// Progress is told how far long work is.
-type Progress interface {
-	// Phase begins work of so many steps, 0 where nobody knows.
-	Phase(name string, total int64)
-	// Done counts steps; it may be called from anywhere.
-	Done(steps int64)
+	// Phase is told when another part begins, of so many steps (0: nobody knows), and Done
+	// counts them, from anywhere; nil: nobody looks.
+	Phase func(name string, total int64)
+	Done  func(steps int64)
 }
 
 // verification is one run.
@@ -120,8 +115,11 @@ func (v Verification) Run(ctx context.Context) (Report, error) {
 	if run.Workers < 1 {
 		run.Workers = 2
 	}
-	if run.Progress == nil {
-		run.Progress = nobody{}
+	if run.Phase == nil {
+		run.Phase = func(string, int64) {}
+	}
+	if run.Done == nil {
+		run.Done = func(int64) {}
 	}
 	err := run.all(ctx)
 	return run.report(), err
@@ -137,11 +135,11 @@ func (v *verification) all(ctx context.Context) error {
 		return err
 	}
 	if v.From == uuid.Nil && v.To == uuid.Nil {
-		v.Progress.Phase("blocks", head.Last)
+		v.Phase("blocks", head.Last)
 		if err := v.log(ctx, head); err != nil {
 			return err
 		}
-		v.Progress.Phase("endpoints", 0)
+		v.Phase("endpoints", 0)
 		if err := v.endpointRows(ctx); err != nil {
 			return err
 		}
@@ -149,7 +147,7 @@ func (v *verification) all(ctx context.Context) error {
 			return err
 		}
 	}
-	v.Progress.Phase("deliveries", head.Last)
+	v.Phase("deliveries", head.Last)
 	return v.deliveryRows(ctx)
 }
 
@@ -229,8 +227,3 @@ func (v *verification) event(k *link, r *events.Record) domain.Event {
 	}
 	return e
 }
-
-type nobody struct{}
-
-func (nobody) Phase(string, int64) {}
-func (nobody) Done(int64)          {}

@@ -171,7 +171,7 @@ func (v *verification) holdings(ctx context.Context, db DB, list []SealedBlock) 
 // reset compares a block with the root of what was found in it, and begins the next.
 func reset(v *verification, b SealedBlock, root events.Root) events.Root {
 	v.blocks.Add(1)
-	v.Progress.Done(b.Last - b.First + 1)
+	v.Done(b.Last - b.First + 1)
 	switch {
 	case root.Len() != int64(b.Count):
 		v.blockFault(FaultBlock, b.Number, "positions %d to %d hold %d events; it was closed with %d", b.First, b.Last, root.Len(), b.Count)

@@ -71,7 +71,7 @@ func (c *endpointCheck) record(r *events.Record) {
 		c.fold.ID = r.StreamID
 	}
 	c.check(&c.link, r)
-	c.Progress.Done(1)
+	c.Done(1)
 	if e := c.event(&c.link, r); e != nil {
 		c.fold.Tenant, c.fold.Head = r.Tenant, r.Hash
 		c.fold.Endpoint = c.fold.Evolve(e, r.RecordedAt)

@@ -147,7 +147,7 @@ func (v *verification) deliveryStretch(ctx context.Context, db DB, s stretch) er
 	for ; len(c.rows) > 0; c.rows = c.rows[1:] {
 		c.rowless(c.rows[0])
 	}
-	v.Progress.Done(int64(c.seen))
+	v.Done(int64(c.seen))
 	return c.bytes.check(ctx, db, v, s)
 }
 

@@ -26,6 +26,7 @@ type cli struct {
 	Erase        eraseCmd        `cmd:"" help:"Erase payloads and what receivers answered; the history stays and still verifies."`
 	Export       exportCmd       `cmd:"" help:"Write history for an auditor, with a manifest that proves it."`
 	VerifyExport verifyExportCmd `cmd:"" help:"Check an export; needs no database."`
+	Verify       verifyCmd       `cmd:"" help:"Compare everything that is derived from the log, or bound to it, with the log; exit 4 if anything is wrong."`
 	Projections  projectionsCmd  `cmd:"" help:"Look at what is derived from the log."`
 	Rebuild      rebuildCmd      `cmd:"" help:"Compute a projection anew from the log, beside traffic; says what was wrong."`
 	Checkpoint   checkpointCmd   `cmd:"" help:"State, signed, how far the log is sealed and what its root is."`
