@@ -21,8 +21,20 @@ type Fold interface {
 	Begin(id uuid.UUID)
 	// Add takes the stream's next record. Of its envelope only tenant and time are needed.
 	Add(events.Record) error
-	// Row puts the values of the stream's row into a slice as long as Columns.
-	Row(to []any) error
+	// Row writes the stream's row, a value for each of Columns.
+	Row(to RowWriter) error
+}
+
+// RowWriter takes the values of a row, in order.
+type RowWriter interface {
+	UUID(uuid.UUID)    // the zero id is null
+	Text(string)       // never null
+	Optional(string)   // the empty one is null
+	Integer(int)       // of 32 bits
+	Bool(bool)         //
+	At(domain.Instant) // the zero one is null
+	Bytes([]byte)      // also JSON
+	Texts([]string)    //
 }
 
 // NewFold returns the fold of an inline projection's streams.
@@ -71,15 +83,32 @@ func (f *deliveryFold) Add(r events.Record) error {
 	return nil
 }
 
-// Row gives the values of the delivery's row.
-func (f *deliveryFold) Row(to []any) error {
+// Row writes the delivery's row.
+func (f *deliveryFold) Row(to RowWriter) error {
 	d := &f.d
-	copy(to, []any{
-		d.ID, d.Tenant, d.EndpointID, d.MessageID, d.EventType, orNull(d.IdempotencyKey), orNull(d.OrderingKey),
-		string(d.State), d.Version, d.Attempts, d.Cycle, d.CycleAttempts, orNull(d.DueAt.Time), orNull(d.Claim.Token),
-		orNull(string(d.FailureReason)), orNull(string(d.LastOutcome)), d.LastAttempt, d.UnknownAttempts, d.Proof,
-		d.ForcedAfter, orNull(d.HeldBy), d.PayloadErased, d.CreatedAt.Time, d.UpdatedAt.Time, d.Head[:],
-	})
+	to.UUID(d.ID)
+	to.Text(d.Tenant)
+	to.UUID(d.EndpointID)
+	to.UUID(d.MessageID)
+	to.Text(d.EventType)
+	to.Optional(d.IdempotencyKey)
+	to.Optional(d.OrderingKey)
+	to.Text(string(d.State))
+	for _, n := range [...]int{d.Version, d.Attempts, d.Cycle, d.CycleAttempts} {
+		to.Integer(n)
+	}
+	to.At(d.DueAt)
+	to.UUID(d.Claim.Token)
+	to.Optional(string(d.FailureReason))
+	to.Optional(string(d.LastOutcome))
+	for _, n := range [...]int{d.LastAttempt, d.UnknownAttempts, d.Proof, d.ForcedAfter} {
+		to.Integer(n)
+	}
+	to.UUID(d.HeldBy)
+	to.Bool(d.PayloadErased)
+	to.At(d.CreatedAt)
+	to.At(d.UpdatedAt)
+	to.Bytes(d.Head[:])
 	return nil
 }
 
@@ -108,17 +137,26 @@ func (f *endpointFold) Add(r events.Record) error {
 	return nil
 }
 
-// Row gives the values of the endpoint's row.
-func (f *endpointFold) Row(to []any) error {
+// Row writes the endpoint's row.
+func (f *endpointFold) Row(to RowWriter) error {
 	p := &f.p
 	policy, err := json.Marshal(p.Config.Policy)
 	if err != nil {
-		return err
+		return fmt.Errorf("fold endpoint %s: %w", p.ID, err)
 	}
-	copy(to, []any{
-		p.ID, p.Tenant, p.Config.URL, []byte(p.Config.URLFingerprint), p.Config.Description, string(p.Config.Mode),
-		p.Config.EventTypes, policy, string(p.Status), p.Version, p.Head[:], p.CreatedAt.Time, p.UpdatedAt.Time,
-	})
+	to.UUID(p.ID)
+	to.Text(p.Tenant)
+	to.Text(p.Config.URL)
+	to.Bytes(p.Config.URLFingerprint)
+	to.Text(p.Config.Description)
+	to.Text(string(p.Config.Mode))
+	to.Texts(p.Config.EventTypes)
+	to.Bytes(policy)
+	to.Text(string(p.Status))
+	to.Integer(p.Version)
+	to.Bytes(p.Head[:])
+	to.At(p.CreatedAt)
+	to.At(p.UpdatedAt)
 	return nil
 }
 

@@ -5,6 +5,9 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -133,68 +136,96 @@ func (r *rebuild) fold(ctx context.Context, read, write *pgx.Conn, sql string, a
 	}
 	defer rows.Close()
 	fold := r.p.NewFold()
-	source := &folded{rows: rows, fold: fold, kind: r.p.Stream, done: r.o.Done, values: make([]any, len(fold.Columns()))}
-	streams, err = write.CopyFrom(ctx, r.shadow(), fold.Columns(), source)
+	source := &folded{columns: len(fold.Columns()), rows: rows, fold: fold, kind: r.p.Stream, done: r.o.Done}
+	sql = fmt.Sprintf("copy %s (%s) from stdin binary", r.shadow().Sanitize(), strings.Join(fold.Columns(), ", "))
+	tag, err := write.PgConn().CopyFrom(ctx, source, sql)
 	r.o.Done(source.count % saidEvents)
-	if err == nil {
+	if source.err != nil { // the server repeats it, in fewer words
 		err = source.err
 	}
-	return streams, source.count, err
+	return tag.RowsAffected(), source.count, err
 }
 
-// folded is the rows of streams, as their records come: a source of COPY.
+// folded is the rows of streams as COPY takes them in binary, computed while they are read.
 type folded struct {
-	rows   pgx.Rows
-	fold   projections.Fold
-	kind   events.Stream
-	done   func(int64)
-	values []any
-	count  int64
-	record events.Record // the first of the next stream, if more
-	more   bool
-	begun  bool
-	err    error
+	copyRows
+	columns int
+	rows    pgx.Rows
+	fold    projections.Fold
+	kind    events.Stream
+	done    func(int64)
+	count   int64
+	record  events.Record // the first of the next stream, if more
+	more    bool
+	err     error
+	read    int  // of the buffer
+	ended   bool // the buffer holds the end
 }
 
-// Next folds the next stream.
-func (f *folded) Next() bool {
-	if !f.begun {
-		f.begun = true
-		f.read()
+// copyChunk is how much is computed at a time.
+const copyChunk = 64 << 10
+
+// Read gives the next bytes.
+func (f *folded) Read(to []byte) (int, error) {
+	if f.read == len(f.buf) {
+		if f.ended {
+			return 0, io.EOF
+		}
+		if f.err = f.fill(); f.err != nil {
+			return 0, f.err
+		}
 	}
-	if f.err != nil || !f.more {
-		return false
+	n := copy(to, f.buf[f.read:])
+	f.read += n
+	return n, nil
+}
+
+// fill computes the next rows.
+func (f *folded) fill() error {
+	first := f.buf == nil
+	f.buf, f.read = f.buf[:0], 0
+	if first {
+		f.begin()
+		if err := f.next(); err != nil {
+			return err
+		}
 	}
+	for f.more && len(f.buf) < copyChunk {
+		if err := f.stream(); err != nil {
+			return err
+		}
+	}
+	if f.ended = !f.more; f.ended {
+		f.end()
+	}
+	return nil
+}
+
+// stream folds the next stream.
+func (f *folded) stream() error {
 	id := f.record.StreamID
 	f.fold.Begin(id)
 	for f.more && f.record.StreamID == id {
-		if f.err = f.fold.Add(f.record); f.err != nil {
-			return false
+		if err := f.fold.Add(f.record); err != nil {
+			return err
 		}
-		f.read()
+		if err := f.next(); err != nil {
+			return err
+		}
 	}
-	return f.err == nil
+	f.row(f.columns)
+	return f.fold.Row(f)
 }
 
-// Values returns the row.
-func (f *folded) Values() ([]any, error) {
-	err := f.fold.Row(f.values)
-	return f.values, err
-}
-
-// Err returns what went wrong.
-func (f *folded) Err() error { return f.err }
-
-// read takes the next record, if there is one.
-func (f *folded) read() {
+// next takes the next record, if there is one.
+func (f *folded) next() error {
 	if f.more = f.rows.Next(); !f.more {
-		f.err = errors.Join(f.err, f.rows.Err())
-		return
+		return f.rows.Err()
 	}
 	if f.count++; f.count%saidEvents == 0 {
 		f.done(saidEvents)
 	}
-	f.err = f.parse(f.rows.RawValues())
+	return f.parse(f.rows.RawValues())
 }
 
 // epoch2000 is where PostgreSQL counts microseconds from, in those of Unix.
@@ -223,5 +254,3 @@ func (f *folded) parse(v [][]byte) error {
 	p.Data = v[7]
 	return nil
 }
-
-var _ pgx.CopyFromSource = (*folded)(nil)
