@@ -26,6 +26,8 @@ type cli struct {
 	Erase        eraseCmd        `cmd:"" help:"Erase payloads and what receivers answered; the history stays and still verifies."`
 	Export       exportCmd       `cmd:"" help:"Write history for an auditor, with a manifest that proves it."`
 	VerifyExport verifyExportCmd `cmd:"" help:"Check an export; needs no database."`
+	Partitions   partitionsCmd   `cmd:"" help:"Look at the months that the log consists of."`
+	Archive      archiveCmd      `cmd:"" help:"Move whole months of settled deliveries into files, verified before they go; as the schema's owner."`
 	Checkpoint   checkpointCmd   `cmd:"" help:"State, signed, how far the log is sealed and what its root is."`
 	Proof        proofCmd        `cmd:"" help:"Prove that an event is in the log, and check proofs."`
 	Doctor       doctorCmd       `cmd:"" help:"Look for what is wrong or about to be; exit 1 if something is."`
