@@ -60,6 +60,7 @@ var (
 	ErrNotHeld              = &Error{Conflict, "delivery_not_held", "only a held delivery can be resolved"}
 	ErrNotSettled           = &Error{Conflict, "delivery_not_settled", "a delivery of the message has not ended and may still need its payload; cancel or resolve it first"}
 	ErrPartitionUnsettled   = &Error{Conflict, "partition_not_settled", "the month has deliveries that have not ended, or is not wholly sealed"}
+	ErrArchiveRunning       = &Error{Conflict, "archive_running", "another archive is at work on this ledger"}
 	ErrOwnerNeeded          = &Error{Forbidden, "owner_required", "only the schema's owner can archive; give the database URL that migrate is run with"}
 	ErrNotDue               = &Error{Conflict, "delivery_not_due", "the delivery is not waiting for an attempt now"}
 	ErrSuperseded           = &Error{Conflict, "claim_superseded", "the claim has ended; a later claim or decision owns the delivery"}

@@ -214,3 +214,12 @@ func mustJSON(v any) []byte {
 func treeHash(h Hash) tlog.Hash { return tlog.Hash(h) }
 
 func headerHash(b Block) Hash { return Hash(tlog.RecordHash(b.Header())) }
+
+// TimeOf is when a UUIDv7 says that it was drawn.
+func TimeOf(id uuid.UUID) domain.Instant {
+	var ms int64
+	for _, b := range id[:6] {
+		ms = ms<<8 | int64(b)
+	}
+	return domain.At(time.UnixMilli(ms))
+}

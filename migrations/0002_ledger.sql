@@ -143,6 +143,17 @@ create table waybill.exchanges (
     primary key (delivery_id, attempt)
 );
 
+-- Erases the bytes and the salts of messages, and of what receivers answered to deliveries.
+-- The application can do no more to them than this: not change them.
+create function waybill.erase(messages uuid[], deliveries uuid[], at timestamptz) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    update waybill.messages m set payload = null, salt = null, erased_at = at where m.id = any (messages);
+    update waybill.exchanges x set salt = null, excerpt = null, location = null, detail = null
+    where x.delivery_id = any (deliveries);
+end $$;
+revoke all on function waybill.erase(uuid[], uuid[], timestamptz) from public;
+
 -- How much of each budget is spent in its present window. Not logged: a crash of the
 -- database may begin a window anew, and no submission waits for this to reach the disk.
 create unlogged table waybill.rate_limit_counters (

@@ -18,8 +18,8 @@ begin
     execute format('grant update (version, head_hash, last_at) on waybill.admin_heads to %I', app);
     execute format('grant update (blocks, last, sealed_at) on waybill.ledger_head to %I', app);
     execute format('grant update (revoked_at) on waybill.api_keys to %I', app);
-    execute format('grant update (payload, salt, erased_at) on waybill.messages to %I', app);
-    execute format('grant update (salt, excerpt, location, detail) on waybill.exchanges to %I', app);
+    execute format('grant update (erased_at) on waybill.messages to %I', app); -- to lock them
+    execute format('grant execute on function waybill.erase(uuid[], uuid[], timestamptz) to %I', app);
     execute format('grant delete on waybill.claims, waybill.workers, waybill.outbox to %I', app);
     execute format('grant execute on function waybill.make_partitions(integer), waybill.accept_restore(bigint, integer) to %I', app);
 end $$;

@@ -3,7 +3,6 @@ package projections
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"time"
 
@@ -31,7 +30,10 @@ const appendSkew = time.Hour
 func (r Reader) exportRange(ctx context.Context, head events.ExportHead) (first, last int64, err error) {
 	if head.Month != "" {
 		m, err := r.MonthPositions(ctx, head.Month)
-		return m.First, min(m.Last, head.Last), errors.Join(err, emptyMonth(m))
+		if err != nil || m.Events == 0 {
+			return 1, 0, err
+		}
+		return m.First, min(m.Last, head.Last), nil
 	}
 	first, last = 1, head.Last
 	if !head.Since.IsZero() {
@@ -44,13 +46,6 @@ func (r Reader) exportRange(ctx context.Context, head events.ExportHead) (first,
 		last, err = r.notBefore(ctx, first-1, last, head.Until.After(appendSkew))
 	}
 	return first, last, err
-}
-
-func emptyMonth(m MonthPositions) error {
-	if m.Events == 0 {
-		return fmt.Errorf("export: the month has no events")
-	}
-	return nil
 }
 
 // near is how close to an event the search for a moment comes, in positions.

@@ -35,7 +35,7 @@ func (r Reader) Prove(ctx context.Context, tenant string, position int64, signer
 		return events.Proof{}, err
 	}
 	if len(at) == 0 || at[0].Tenant != tenant {
-		return events.Proof{}, domain.ErrNotSealed
+		return events.Proof{}, r.unproven(ctx, position, len(at) == 0)
 	}
 	p := events.Proof{Format: events.ProofFormat, Event: at[0]}
 	if p.Previous, err = r.previous(ctx, p.Event); err != nil {
@@ -59,6 +59,18 @@ func (r Reader) Prove(ctx context.Context, tenant string, position int64, signer
 	signed, err := c.Sign(signer)
 	p.Checkpoint = string(signed)
 	return p, err
+}
+
+// unproven is why there is no proof at a position: what is archived is proven by its file.
+func (r Reader) unproven(ctx context.Context, position int64, empty bool) error {
+	leaves, err := r.Leaves(ctx, position-1, position, 1)
+	switch {
+	case err != nil:
+		return err
+	case empty && len(leaves) == 1:
+		return domain.ErrDeliveryArchived
+	}
+	return domain.ErrNotSealed
 }
 
 // previous is the hash of the stream's event before.

@@ -42,13 +42,17 @@ type Reader struct {
 // MaxLimit bounds a page's size.
 const MaxLimit = 500
 
-// Delivery returns one delivery of a tenant, or ErrDeliveryNotFound.
+// Delivery returns one delivery of a tenant, or ErrDeliveryNotFound, or
+// ErrDeliveryArchived.
 func (r Reader) Delivery(ctx context.Context, tenant string, id uuid.UUID) (Delivery, error) {
 	rows, err := r.DB.Query(ctx, r.Schema.SQL(getDelivery), pgx.StrictNamedArgs{"tenant": tenant, "id": id})
 	if err != nil {
 		return Delivery{}, fmt.Errorf("read delivery %s: %w", id, err)
 	}
 	d, err := pgx.CollectExactlyOneRow(rows, scanDelivery)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return d, r.Absent(ctx, id)
+	}
 	return d, found(err, domain.ErrDeliveryNotFound, "read delivery %s", id)
 }
 

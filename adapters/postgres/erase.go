@@ -17,10 +17,8 @@ var (
 	lockMessages string
 	//go:embed sql/lock_deliveries.sql
 	lockDeliveries string
-	//go:embed sql/erase_messages.sql
-	eraseMessages string
-	//go:embed sql/erase_exchanges.sql
-	eraseExchanges string
+	//go:embed sql/erase.sql
+	erase string
 	//go:embed sql/page_erasable.sql
 	pageErasable string
 	//go:embed sql/page_erasable_of.sql
@@ -151,10 +149,8 @@ func (l *Ledger) writeErasure(ctx context.Context, tx pgx.Tx, e projections.Eras
 	if err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, l.Schema.SQL(eraseMessages), args{"ids": uuids(w.messages), "now": now.Time}); err != nil {
-		return err
-	}
-	if _, err := tx.Exec(ctx, l.Schema.SQL(eraseExchanges), args{"ids": uuids(w.deliveries)}); err != nil {
+	a := args{"messages": uuids(w.messages), "deliveries": uuids(w.deliveries), "now": now.Time}
+	if _, err := tx.Exec(ctx, l.Schema.SQL(erase), a); err != nil {
 		return err
 	}
 	var facts []domain.Event

@@ -22,6 +22,7 @@ const (
 	codeUndefinedTable  = "42P01"
 	codeReadOnly        = "25006"
 	codeLockTimeout     = "55P03" // lock_not_available
+	codeArchived        = "WB410" // ours: raised by refuse_archived
 )
 
 // neverWritten are codes after which the statement surely had no effect and which
@@ -108,6 +109,9 @@ func refusal(err error) error {
 	}
 	if pg.Code == codeNoPartition && strings.HasPrefix(pg.Message, "no partition of relation") {
 		return domain.ErrOutsidePartitions
+	}
+	if pg.Code == codeArchived {
+		return domain.ErrDeliveryArchived
 	}
 	return err
 }

@@ -32,7 +32,7 @@ func (l *Ledger) ReadPayload(ctx context.Context, tenant string, id uuid.UUID, b
 		err := tx.QueryRow(ctx, l.Schema.SQL(getPayload), args{"tenant": tenant, "id": id}).Scan(&message, &contentType, &payload)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
-			return domain.ErrDeliveryNotFound
+			return projections.Reader{DB: tx, Schema: l.Schema}.Absent(ctx, id)
 		case err != nil:
 			return err
 		case payload == nil:

@@ -29,6 +29,8 @@ type cli struct {
 	Verify       verifyCmd       `cmd:"" help:"Compare everything that is derived from the log, or bound to it, with the log; exit 4 if anything is wrong."`
 	Projections  projectionsCmd  `cmd:"" help:"Look at what is derived from the log."`
 	Rebuild      rebuildCmd      `cmd:"" help:"Compute a projection anew from the log, beside traffic; says what was wrong."`
+	Partitions   partitionsCmd   `cmd:"" help:"Look at the months that the log consists of."`
+	Archive      archiveCmd      `cmd:"" help:"Move whole months of settled deliveries into files, verified before they go; as the schema's owner."`
 	Checkpoint   checkpointCmd   `cmd:"" help:"State, signed, how far the log is sealed and what its root is."`
 	Proof        proofCmd        `cmd:"" help:"Prove that an event is in the log, and check proofs."`
 	Doctor       doctorCmd       `cmd:"" help:"Look for what is wrong or about to be; exit 1 if something is."`

@@ -41,7 +41,7 @@ func (doctorCmd) Run(ctx context.Context, in *invocation) error {
 	defer pool.Close()
 	ledger := postgres.Open(pool, ledgerConfig(in.globals, nil))
 	all, err := checkSchema(ctx, ledger)
-	for _, c := range []examination{checkRole, checkMonths, checkClaimsOverdue, checkOutbox, checkProjections} {
+	for _, c := range []examination{checkRole, checkMonths, checkClaimsOverdue, checkOutbox, checkProjections, checkArchives} {
 		if err != nil || !all[0].OK {
 			break
 		}
@@ -105,7 +105,23 @@ func checkMonths(ctx context.Context, l *postgres.Ledger) ([]finding, error) {
 	if n < 0 {
 		return []finding{found("partitions", false, "the log has none for this month; run: waybill migrate")}, err
 	}
-	return []finding{found("partitions", n > 0, "made for %d months beyond this one", n)}, err
+	if n == 0 {
+		return []finding{found("partitions", false, "the log has none for the next month; a serve makes them hourly, and so does: waybill migrate")}, err
+	}
+	return []finding{found("partitions", true, "made for %d months beyond this one", n)}, err
+}
+
+// checkArchives finds months whose archiving was begun and not ended: nothing is lost, but
+// they are neither here nor there.
+func checkArchives(ctx context.Context, l *postgres.Ledger) ([]finding, error) {
+	list, err := l.Archives(ctx)
+	all := []finding{found("archives", true, "%d months, none half-way", len(list))}
+	for _, a := range list {
+		if !a.Done() {
+			all[0] = found("archives", false, "%s is %s since %s and no further; run: waybill archive again", a.Month, a.Stage, a.BeganAt)
+		}
+	}
+	return all, err
 }
 
 func checkClaimsOverdue(ctx context.Context, l *postgres.Ledger) ([]finding, error) {

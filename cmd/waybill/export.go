@@ -12,6 +12,7 @@ import (
 	"waybill/adapters/secrets"
 	"waybill/domain"
 	"waybill/events"
+	"waybill/projections"
 )
 
 // exportCmd writes history for an auditor.
@@ -59,7 +60,7 @@ func (c *exportCmd) Run(ctx context.Context, in *invocation) error {
 		if head.Since, head.Until, err = (span{c.Since, c.Until}).resolve(ctx, s); err != nil {
 			return err
 		}
-		v, err := exportJob{in: in, s: s, key: key, out: c.Out}.run(ctx, head)
+		v, err := exportJob{in: in, s: s, from: s.Reader, key: key, out: c.Out}.run(ctx, head)
 		if err != nil {
 			return err
 		}
@@ -88,10 +89,11 @@ func eventNames(patterns []string) (names []string, err error) {
 
 // exportJob is one export on its way into its files.
 type exportJob struct {
-	in  *invocation
-	s   *session
-	key *secrets.SigningKey
-	out string
+	in   *invocation
+	s    *session
+	from projections.Reader
+	key  *secrets.SigningKey
+	out  string
 }
 
 // run writes the file and its manifest, says so in the log, and only then puts both in
@@ -113,7 +115,7 @@ func (j exportJob) run(ctx context.Context, head events.ExportHead) (exportView,
 	p := j.in.progress("positions")
 	defer p.end()
 	p.phase("export", 0)
-	if err := j.s.Export(ctx, head, x, p.add); err != nil {
+	if err := j.from.Export(ctx, head, x, p.add); err != nil {
 		return exportView{}, err
 	}
 	tail, err := x.Close(filepath.Base(j.out), j.signer())

@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 // TestScripts runs testdata/*.txtar, each on databases of its own:
 //
 //	WAYBILL_DATABASE_URL  migrated, as the application's role
+//	APP_URL               the same again
 //	OWNER_URL             the same, as the schema's owner
 //	EMPTY_URL             another one, not migrated, as its owner
 //	WRONG_URL             WAYBILL_DATABASE_URL with another password, wr0ng5ecret
@@ -37,6 +38,7 @@ func TestMain(m *testing.M) {
 //	members KEY...      requires exactly these members of each line of stdout; ? may be missing
 //	exit N waybill ...  requires the exit code
 //	seal                closes blocks up to the last event
+//	past MONTH N W E    hands in N messages in a month of the past, all but W of them ended
 //	edit FILE OLD NEW   replaces text in a file, which must be there once or more
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -51,10 +53,11 @@ func TestScripts(t *testing.T) {
 			testscript.Run(t, testscript.Params{
 				Files: []string{script}, RequireUniqueNames: true, RequireExplicitExec: true,
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
-					"field": setField, "members": requireMembers, "exit": requireExit, "seal": sealLog, "edit": editFile,
+					"field": setField, "members": requireMembers, "exit": requireExit, "seal": sealLog, "edit": editFile, "past": handPast,
 				},
 				Setup: func(e *testscript.Env) error {
 					e.Setenv("WAYBILL_DATABASE_URL", db.URL)
+					e.Setenv("APP_URL", db.URL)
 					e.Setenv("OWNER_URL", db.OwnerURL)
 					e.Setenv("EMPTY_URL", empty.OwnerURL)
 					e.Setenv("WRONG_URL", strings.Replace(db.URL, passwordsOf(db.URL)[0], "wr0ng5ecret", 1))

@@ -147,6 +147,9 @@ func (r Eraser) batch(ctx context.Context, by Caller, scope ErasureScope, ids []
 		}
 		return err
 	}
+	if errors.Is(err, domain.ErrDeliveryArchived) {
+		return nil // on its way out: what it holds goes with it
+	}
 	for _, a := range answers {
 		count.add(a)
 	}

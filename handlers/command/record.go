@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
 	"time"
@@ -118,6 +119,9 @@ func (r Recorder) late(ctx context.Context, by domain.Actor, list []Finished, an
 			}
 		}
 		stale, err := r.Ledger.AppendLate(ctx, changes)
+		if errors.Is(err, domain.ErrDeliveryArchived) {
+			return r.apart(ctx, by, list, answers, err)
+		}
 		if err != nil {
 			return err
 		}
@@ -126,9 +130,27 @@ func (r Recorder) late(ctx context.Context, by domain.Actor, list []Finished, an
 	return domain.ErrStale
 }
 
+// apart records results one by one, of which one came after its month was archived: that is
+// its refusal, and no other's.
+func (r Recorder) apart(ctx context.Context, by domain.Actor, list []Finished, answers map[uuid.UUID]Recorded, archived error) error {
+	if len(list) == 1 {
+		answers[list[0].Delivery.ID] = Recorded{Err: archived}
+		return nil
+	}
+	for _, f := range list {
+		if err := r.late(ctx, by, []Finished{f}, answers); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // decideAgain judges a result by the stream as it is now. If the token still owns
 // the delivery (a superseded attempt had moved the version) it is no late result.
 func (f Finished) decideAgain(by domain.Actor, stream []events.Record, at domain.Instant) (projections.ResultChange, Recorded, error) {
+	if len(stream) == 0 { // it was claimed, so it was there
+		return projections.ResultChange{}, Recorded{}, domain.ErrDeliveryArchived
+	}
 	d, claims, err := projections.FoldDelivery(stream)
 	if err != nil {
 		return projections.ResultChange{}, Recorded{}, err

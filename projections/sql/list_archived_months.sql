@@ -1,2 +1,2 @@
--- The months whose deliveries have left the ledger, or are about to.
-select to_char(month, 'YYYY-MM') from waybill.archives where stage in ('cleared', 'detached', 'dropped') order by month
+-- The months whose deliveries have left the ledger.
+select to_char(month, 'YYYY-MM') from waybill.archives where stage in ('detached', 'dropped') order by month
