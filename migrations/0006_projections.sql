@@ -201,6 +201,23 @@ begin
         mine, theirs) using ids;
 end $$;
 
+-- Takes out of the shadow of deliveries what is being archived: rows of such a month that
+-- the live table has no more, though the log may still hold their events. Returns how many.
+create function waybill.leave_archived() returns bigint
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    n bigint;
+begin
+    delete from waybill.deliveries_shadow s using waybill.archives a
+    where a.stage in ('kept', 'cleared', 'detached', 'dropped') and s.id >= a.low and s.id < a.high
+      and not exists (select from waybill.deliveries d where d.id = s.id);
+    get diagnostics n = row_count;
+    delete from waybill.deliveries_differ d using waybill.archives a
+    where d.kind = 'missing' and a.stage in ('kept', 'cleared', 'detached', 'dropped')
+      and d.key::uuid >= a.low and d.key::uuid < a.high;
+    return n;
+end $$;
+
 -- Gives the views over the table that is being replaced the one that replaces it. They
 -- stay what they are, owner, grants and options included; only their table changes.
 create procedure waybill.repoint_views(tbl name)
@@ -299,7 +316,7 @@ declare
     tbl text;
 begin
     execute format('grant usage, create on schema waybill to %I', keeper);
-    execute format('grant select on waybill.events, waybill.ledger_head, waybill.events_position to %I', keeper);
+    execute format('grant select on waybill.events, waybill.ledger_head, waybill.archives, waybill.events_position to %I', keeper);
     execute format('grant execute on procedure waybill.repoint_views(name) to %I', keeper);
     foreach tbl in array (select array_agg(name) from waybill.projection_checkpoints) || 'projection_checkpoints'::text loop
         execute format('alter table waybill.%I owner to %I', tbl, keeper);

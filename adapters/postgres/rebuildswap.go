@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"waybill/domain"
+	"waybill/events"
 	"waybill/projections"
 )
 
@@ -111,9 +112,23 @@ func (r *rebuild) look(ctx context.Context) error {
 		if err := tx.QueryRow(ctx, "select pg_export_snapshot()").Scan(&seen); err != nil {
 			return err
 		}
-		_, err := r.round(ctx, seen)
-		return err
+		if _, err := r.round(ctx, seen); err != nil {
+			return err
+		}
+		return r.leaveArchived(ctx)
 	})
+}
+
+// leaveArchived takes out of the shadow what an archive has taken out of the live table. A
+// month's rows go before its events do, and an archive may rest in between.
+func (r *rebuild) leaveArchived(ctx context.Context) error {
+	if r.p.Stream != events.DeliveryStream {
+		return nil
+	}
+	var n int64
+	err := r.conn.QueryRow(ctx, r.schema.SQL("select waybill.leave_archived()")).Scan(&n)
+	r.report.Rows -= n
+	return err
 }
 
 // replace swaps as soon as the live table can be had.
@@ -168,6 +183,9 @@ func (r *rebuild) swap(ctx context.Context) error {
 		locked = time.Now()
 		if r.p.Inline() {
 			if _, err := r.round(ctx, ""); err != nil {
+				return err
+			}
+			if err := r.leaveArchived(ctx); err != nil {
 				return err
 			}
 		}
