@@ -206,16 +206,18 @@ end $$;
 create function waybill.leave_archived() returns bigint
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
+    a record;
     n bigint;
+    total bigint := 0;
 begin
-    delete from waybill.deliveries_shadow s using waybill.archives a
-    where a.stage in ('kept', 'cleared', 'detached', 'dropped') and s.id >= a.low and s.id < a.high
-      and not exists (select from waybill.deliveries d where d.id = s.id);
-    get diagnostics n = row_count;
-    delete from waybill.deliveries_differ d using waybill.archives a
-    where d.kind = 'missing' and a.stage in ('kept', 'cleared', 'detached', 'dropped')
-      and d.key::uuid >= a.low and d.key::uuid < a.high;
-    return n;
+    for a in select low, high from waybill.archives where stage in ('kept', 'cleared', 'detached', 'dropped') loop
+        delete from waybill.deliveries_shadow s
+        where s.id >= a.low and s.id < a.high and not exists (select from waybill.deliveries d where d.id = s.id);
+        get diagnostics n = row_count;
+        total := total + n;
+        delete from waybill.deliveries_differ d where d.kind = 'missing' and d.key::uuid >= a.low and d.key::uuid < a.high;
+    end loop;
+    return total;
 end $$;
 
 -- Gives the views over the table that is being replaced the one that replaces it. They

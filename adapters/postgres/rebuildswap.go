@@ -193,14 +193,13 @@ func (r *rebuild) swap(ctx context.Context) error {
 			return err
 		}
 		_, err := tx.Exec(ctx, r.schema.SQL(markRebuilt), args{"name": r.p.Name, "version": r.p.Version, "position": position})
+		r.report.LockedMS = time.Since(locked).Milliseconds() // the commit lets go before it deletes the old files
 		return err
 	})
 	if err != nil {
 		r.report, r.after = was, after
-		return err
 	}
-	r.report.LockedMS = time.Since(locked).Milliseconds()
-	return nil
+	return err
 }
 
 func isLockTimeout(err error) bool {
