@@ -201,6 +201,25 @@ begin
         mine, theirs) using ids;
 end $$;
 
+-- Takes out of the shadow of deliveries what is being archived: rows of such a month that
+-- the live table has no more, though the log may still hold their events. Returns how many.
+create function waybill.leave_archived() returns bigint
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    a record;
+    n bigint;
+    total bigint := 0;
+begin
+    for a in select low, high from waybill.archives where stage in ('kept', 'cleared', 'detached', 'dropped') loop
+        delete from waybill.deliveries_shadow s
+        where s.id >= a.low and s.id < a.high and not exists (select from waybill.deliveries d where d.id = s.id);
+        get diagnostics n = row_count;
+        total := total + n;
+        delete from waybill.deliveries_differ d where d.kind = 'missing' and d.key::uuid >= a.low and d.key::uuid < a.high;
+    end loop;
+    return total;
+end $$;
+
 -- Gives the views over the table that is being replaced the one that replaces it. They
 -- stay what they are, owner, grants and options included; only their table changes.
 create procedure waybill.repoint_views(tbl name)
@@ -299,7 +318,7 @@ declare
     tbl text;
 begin
     execute format('grant usage, create on schema waybill to %I', keeper);
-    execute format('grant select on waybill.events, waybill.ledger_head, waybill.events_position to %I', keeper);
+    execute format('grant select on waybill.events, waybill.ledger_head, waybill.archives, waybill.events_position to %I', keeper);
     execute format('grant execute on procedure waybill.repoint_views(name) to %I', keeper);
     foreach tbl in array (select array_agg(name) from waybill.projection_checkpoints) || 'projection_checkpoints'::text loop
         execute format('alter table waybill.%I owner to %I', tbl, keeper);

@@ -141,3 +141,35 @@ func TestOneRebuildAtATime(t *testing.T) {
 		t.Error(left)
 	}
 }
+
+// TestARebuildBringsBackNoArchivedMonth has an archive that rests between deleting a
+// month's rows and detaching its events, and one that has deleted a part of them.
+func TestARebuildBringsBackNoArchivedMonth(t *testing.T) {
+	t.Parallel()
+	for _, stage := range []string{"kept", "cleared"} {
+		f := open(t)
+		rows := f.schedule(f.endpoint().ID, 10)
+		for _, sql := range []string{
+			`insert into waybill.archives (month, low, high, stage, reason, actor) values (date_trunc('month', now()),
+				waybill.uuid_floor(now() - interval '1 day'), waybill.uuid_floor(now() + interval '1 day'), '` + stage + `', 'r', 'a')`,
+			"delete from waybill.deliveries where id = any ($1)",
+		} {
+			var a []any
+			if strings.Contains(sql, "$1") {
+				a = append(a, []string{rows[0].ID.String(), rows[1].ID.String(), rows[2].ID.String()})
+			}
+			if _, err := f.db.Super().Exec(t.Context(), sql, a...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, dry := range []bool{true, false, false} {
+			if r := f.rebuild("deliveries", postgres.RebuildOptions{DryRun: dry}); r.Differing != 0 || r.Rows != 7 {
+				t.Errorf("%s: %+v", stage, r)
+			}
+		}
+		var n int
+		if err := f.db.App.QueryRow(t.Context(), "select count(*) from waybill.deliveries").Scan(&n); err != nil || n != 7 {
+			t.Errorf("%s: %d rows: %v", stage, n, err)
+		}
+	}
+}

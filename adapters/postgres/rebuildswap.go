@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"waybill/domain"
+	"waybill/events"
 	"waybill/projections"
 )
 
@@ -111,9 +112,23 @@ func (r *rebuild) look(ctx context.Context) error {
 		if err := tx.QueryRow(ctx, "select pg_export_snapshot()").Scan(&seen); err != nil {
 			return err
 		}
-		_, err := r.round(ctx, seen)
-		return err
+		if _, err := r.round(ctx, seen); err != nil {
+			return err
+		}
+		return r.leaveArchived(ctx)
 	})
+}
+
+// leaveArchived takes out of the shadow what an archive has taken out of the live table. A
+// month's rows go before its events do, and an archive may rest in between.
+func (r *rebuild) leaveArchived(ctx context.Context) error {
+	if r.p.Stream != events.DeliveryStream {
+		return nil
+	}
+	var n int64
+	err := r.conn.QueryRow(ctx, r.schema.SQL("select waybill.leave_archived()")).Scan(&n)
+	r.report.Rows -= n
+	return err
 }
 
 // replace swaps as soon as the live table can be had.
@@ -170,19 +185,21 @@ func (r *rebuild) swap(ctx context.Context) error {
 			if _, err := r.round(ctx, ""); err != nil {
 				return err
 			}
+			if err := r.leaveArchived(ctx); err != nil {
+				return err
+			}
 		}
 		if err := r.call(ctx, "call waybill.swap_shadow($1)"); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, r.schema.SQL(markRebuilt), args{"name": r.p.Name, "version": r.p.Version, "position": position})
+		r.report.LockedMS = time.Since(locked).Milliseconds() // the commit lets go before it deletes the old files
 		return err
 	})
 	if err != nil {
 		r.report, r.after = was, after
-		return err
 	}
-	r.report.LockedMS = time.Since(locked).Milliseconds()
-	return nil
+	return err
 }
 
 func isLockTimeout(err error) bool {
