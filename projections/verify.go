@@ -101,11 +101,11 @@ type Verification struct {
 // verification is one run.
 type verification struct {
 	Verification
-	mu                                            sync.Mutex
-	faults                                        []Fault
-	events, deliveries, endpoints, blocks, leaves atomic.Int64
-	payloads, excerpts                            atomic.Int64
-	through                                       uuid.UUID
+	mu      sync.Mutex
+	faults  []Fault
+	through uuid.UUID
+
+	events, deliveries, endpoints, blocks, payloads, excerpts atomic.Int64
 }
 
 // Run verifies. A report with faults is no error. Cut off, it returns what it has found

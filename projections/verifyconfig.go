@@ -29,6 +29,9 @@ func (v *verification) endpointRows(ctx context.Context) error {
 	for s.upTo != highest && !v.enough() {
 		s.after = s.upTo
 		err := v.Snapshot(ctx, func(db DB) error {
+			if err := v.holdRows(ctx, db); err != nil {
+				return err
+			}
 			rows, err := db.Query(ctx, v.Schema.SQL(pageEndpoints), pgx.StrictNamedArgs{"after": s.after, "limit": verifyEndpoints})
 			if err != nil {
 				return fmt.Errorf("verify: %w", err)

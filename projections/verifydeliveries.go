@@ -7,6 +7,8 @@ import (
 	_ "embed"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
+	"strings"
 	"sync"
 
 	"github.com/google/uuid"
@@ -22,6 +24,8 @@ var (
 	pageDeliveries string
 	//go:embed sql/skip_deliveries.sql
 	skipDeliveries string
+	//go:embed sql/lock_rows.sql
+	lockRows string
 	//go:embed sql/read_range.sql
 	readRange string
 )
@@ -129,6 +133,9 @@ func (r *reached) reach(n int, end uuid.UUID) {
 
 // deliveryStretch compares the rows of a range of ids with the streams of that range.
 func (v *verification) deliveryStretch(ctx context.Context, db DB, s stretch) error {
+	if err := v.holdRows(ctx, db); err != nil {
+		return err
+	}
 	rows, err := db.Query(ctx, v.Schema.SQL(pageDeliveries), pgx.StrictNamedArgs{"after": s.after, "up_to": s.upTo})
 	if err != nil {
 		return fmt.Errorf("verify: %w", err)
@@ -149,6 +156,20 @@ func (v *verification) deliveryStretch(ctx context.Context, db DB, s stretch) er
 	}
 	v.Done(int64(c.seen))
 	return c.bytes.check(ctx, db, v, s)
+}
+
+// holdRows keeps a rebuild from swapping a table between the snapshot and the reading of
+// it: the snapshot would not see the new table's rows.
+func (v *verification) holdRows(ctx context.Context, db DB) error {
+	rows, err := db.Query(ctx, v.Schema.SQL(lockRows))
+	if err == nil {
+		rows.Close()
+		err = rows.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("verify: %w", err)
+	}
+	return nil
 }
 
 // stream reads the records of one kind in a range of ids, stream by stream.
@@ -214,7 +235,7 @@ func (c *deliveryCheck) end() {
 	c.rows = c.rows[1:]
 	c.deliveries.Add(1)
 	if c.link.sound && row != c.fold {
-		c.fault(FaultRow, events.DeliveryStream, row.ID, row.Version, "the row is not the fold of its events: row %+v, fold %+v", row, c.fold)
+		c.fault(FaultRow, events.DeliveryStream, row.ID, row.Version, "the row is not the fold of its events: %s", differences(row, c.fold))
 	}
 }
 
@@ -222,6 +243,21 @@ func (c *deliveryCheck) end() {
 func (c *deliveryCheck) rowless(d Delivery) {
 	c.deliveries.Add(1)
 	c.fault(FaultMissing, events.DeliveryStream, d.ID, 1, "the row says %d events; the log has none of them", d.Version)
+}
+
+// differences names what differs, and how.
+func differences(row, fold Delivery) string {
+	var list []string
+	a, b := reflect.ValueOf(row.Delivery), reflect.ValueOf(fold.Delivery)
+	for i := range a.NumField() {
+		if x, y := a.Field(i).Interface(), b.Field(i).Interface(); x != y {
+			list = append(list, fmt.Sprintf("%s is %v, of the events %v", a.Type().Field(i).Name, x, y))
+		}
+	}
+	if row.Head != fold.Head {
+		list = append(list, fmt.Sprintf("the last hash is %s, of the events %s", row.Head, fold.Head))
+	}
+	return strings.Join(list, "; ")
 }
 
 // highest is above every id.
