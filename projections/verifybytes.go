@@ -5,6 +5,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -61,9 +62,16 @@ func (b *boundBytes) excerpt(r *events.Record, e domain.Attempted) {
 	b.since = append(b.since, k)
 }
 
-// settle ends a stream: only now it is known whether its bytes are erased.
-func (b *boundBytes) settle(d Delivery) {
-	if d.PayloadErased {
+// settle ends a stream: only now it is known whether its bytes are erased. Those of a
+// delivery that is leaving may have gone already.
+func (b *boundBytes) settle(d Delivery, leaving bool) {
+	if leaving {
+		b.payloads[b.last] = slices.DeleteFunc(b.payloads[b.last], func(p boundPayload) bool { return p.delivery == d.ID })
+		for _, k := range b.since {
+			delete(b.excerpts, k)
+		}
+	}
+	if d.PayloadErased && !leaving {
 		for i := range b.payloads[b.last] {
 			if p := &b.payloads[b.last][i]; p.delivery == d.ID {
 				p.erased = true

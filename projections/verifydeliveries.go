@@ -2,18 +2,15 @@ package projections
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
-	"sync"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"golang.org/x/sync/errgroup"
 
 	"waybill/domain"
 	"waybill/events"
@@ -22,114 +19,13 @@ import (
 var (
 	//go:embed sql/page_deliveries.sql
 	pageDeliveries string
-	//go:embed sql/skip_deliveries.sql
-	skipDeliveries string
+	//go:embed sql/list_leaving.sql
+	listLeaving string
 	//go:embed sql/lock_rows.sql
 	lockRows string
 	//go:embed sql/read_range.sql
 	readRange string
 )
-
-// How many rows are compared with their streams in one snapshot, and how many at a time
-// where only some are looked at.
-const (
-	verifyChunk  = 2000
-	verifySample = 10
-)
-
-// stretch is a range of ids: above after, up to upTo.
-type stretch struct{ after, upTo uuid.UUID }
-
-// deliveryRows verifies the deliveries of the range, stretch by stretch. What lies
-// between two rows belongs to a stretch as well, so that a stream without a row is found.
-func (v *verification) deliveryRows(ctx context.Context) error {
-	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(v.Workers)
-	done := reached{ends: map[int]uuid.UUID{}}
-	defer func() { v.through = done.through }() // all have ended by then
-	at, last := below(v.From), highest
-	if v.To != uuid.Nil {
-		last = below(v.To)
-	}
-	for n := 0; bytes.Compare(at[:], last[:]) < 0 && ctx.Err() == nil && !v.enough(); n++ {
-		s, next, err := v.stretch(ctx, at, last)
-		if err != nil {
-			return cmp.Or(work.Wait(), err) // a worker's fault has ended the context
-		}
-		work.Go(func() error {
-			if s.after != s.upTo {
-				if err := v.Snapshot(ctx, func(db DB) error { return v.deliveryStretch(ctx, db, s) }); err != nil {
-					return err
-				}
-			}
-			done.reach(n, next)
-			return nil
-		})
-		at = next
-	}
-	return work.Wait()
-}
-
-// stretch says what to look at above an id, and where to go on.
-func (v *verification) stretch(ctx context.Context, at, last uuid.UUID) (s stretch, next uuid.UUID, err error) {
-	if v.Sample <= 0 || v.Sample >= 1 {
-		next, err = v.skip(ctx, at, last, verifyChunk)
-		return stretch{at, next}, next, err
-	}
-	stride := max(int(verifySample/v.Sample), verifySample)
-	from := rand.IntN(stride)
-	if s.after = at; from > 0 {
-		if s.after, err = v.skip(ctx, at, last, from); err != nil {
-			return s, next, err
-		}
-	}
-	if s.upTo, err = v.skip(ctx, s.after, last, verifySample); err != nil {
-		return s, next, err
-	}
-	if rest := stride - from - verifySample; rest > 0 {
-		next, err = v.skip(ctx, s.upTo, last, rest)
-		return s, next, err
-	}
-	return s, s.upTo, nil
-}
-
-// skip is the id of the nth row above one; the last of the range where there are fewer.
-func (v *verification) skip(ctx context.Context, at, last uuid.UUID, n int) (id uuid.UUID, err error) {
-	err = v.Snapshot(ctx, func(db DB) error {
-		rows, err := db.Query(ctx, v.Schema.SQL(skipDeliveries), pgx.StrictNamedArgs{"after": at, "up_to": last, "skip": n - 1})
-		if err != nil {
-			return err
-		}
-		ids, err := collect(rows, pgx.RowTo[uuid.UUID], "find the next deliveries")
-		if id = last; len(ids) > 0 {
-			id = ids[0]
-		}
-		return err
-	})
-	if err != nil {
-		return id, fmt.Errorf("verify: %w", err)
-	}
-	return id, nil
-}
-
-// reached keeps how far all stretches are done, whichever order they end in.
-type reached struct {
-	mu      sync.Mutex
-	ends    map[int]uuid.UUID
-	next    int
-	through uuid.UUID
-}
-
-func (r *reached) reach(n int, end uuid.UUID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ends[n] = end
-	for id, ok := r.ends[r.next]; ok; id, ok = r.ends[r.next] {
-		delete(r.ends, r.next)
-		r.through = id
-		r.next++
-	}
-}
 
 // deliveryStretch compares the rows of a range of ids with the streams of that range.
 func (v *verification) deliveryStretch(ctx context.Context, db DB, s stretch) error {
@@ -144,7 +40,14 @@ func (v *verification) deliveryStretch(ctx context.Context, db DB, s stretch) er
 	if err != nil {
 		return err
 	}
-	c := &deliveryCheck{verification: v, rows: list, bytes: boundBytes{
+	if rows, err = db.Query(ctx, v.Schema.SQL(listLeaving)); err != nil {
+		return fmt.Errorf("verify: %w", err)
+	}
+	leaving, err := collect(rows, pgx.RowToStructByPos[idRange], "verify deliveries")
+	if err != nil {
+		return err
+	}
+	c := &deliveryCheck{verification: v, rows: list, leaving: leaving, bytes: boundBytes{
 		payloads: map[uuid.UUID][]boundPayload{}, excerpts: map[exchangeKey]boundExcerpt{},
 	}}
 	if err := v.stream(ctx, db, events.DeliveryStream, s, c.record); err != nil {
@@ -188,11 +91,23 @@ func (v *verification) stream(ctx context.Context, db DB, kind events.Stream, s 
 // deliveryCheck goes through rows and records in order of id at once.
 type deliveryCheck struct {
 	*verification
-	rows  []Delivery // still to be compared
-	link  link
-	fold  Delivery
-	seen  int
-	bytes boundBytes
+	rows    []Delivery // still to be compared
+	leaving []idRange  // months that are being archived: their rows and bytes go first
+	link    link
+	fold    Delivery
+	seen    int
+	bytes   boundBytes
+}
+
+// idRange is a half-open range of ids.
+type idRange struct{ Low, High uuid.UUID }
+
+func (r idRange) holds(id uuid.UUID) bool {
+	return bytes.Compare(r.Low[:], id[:]) <= 0 && bytes.Compare(id[:], r.High[:]) < 0
+}
+
+func (c *deliveryCheck) leaves() bool {
+	return slices.ContainsFunc(c.leaving, func(r idRange) bool { return r.holds(c.link.id) })
 }
 
 func (c *deliveryCheck) record(r *events.Record) {
@@ -226,7 +141,10 @@ func (c *deliveryCheck) end() {
 	for ; len(c.rows) > 0 && bytes.Compare(c.rows[0].ID[:], c.link.id[:]) < 0; c.rows = c.rows[1:] {
 		c.rowless(c.rows[0])
 	}
-	c.bytes.settle(c.fold)
+	leaves := c.leaves()
+	if c.bytes.settle(c.fold, leaves); leaves && (len(c.rows) == 0 || c.rows[0].ID != c.link.id) {
+		return
+	}
 	if len(c.rows) == 0 || c.rows[0].ID != c.link.id {
 		c.fault(FaultRow, events.DeliveryStream, c.link.id, c.link.seq, "the stream has no row in deliveries")
 		return
@@ -258,21 +176,4 @@ func differences(row, fold Delivery) string {
 		list = append(list, fmt.Sprintf("the last hash is %s, of the events %s", row.Head, fold.Head))
 	}
 	return strings.Join(list, "; ")
-}
-
-// highest is above every id.
-var highest = uuid.Max
-
-// below is the id before one; zero stays.
-func below(id uuid.UUID) uuid.UUID {
-	if id == uuid.Nil {
-		return id
-	}
-	for i := len(id) - 1; i >= 0; i-- {
-		id[i]--
-		if id[i] != 0xff {
-			break
-		}
-	}
-	return id
 }

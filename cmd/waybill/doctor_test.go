@@ -20,6 +20,11 @@ func TestDoctor(t *testing.T) {
 			"delete from waybill.claims", `"check":"claims","ok":false,"says":"1 ran out and nobody ended them, the oldest 2m`},
 		{"grant delete on waybill.events_admin to waybill_test_app",
 			"revoke delete on waybill.events_admin from waybill_test_app", `"check":"role","ok":false,"says":"waybill_test_app may update`},
+		{"do $$ begin execute 'alter table waybill.events_delivery_' || to_char(date_trunc('month', now() at time zone 'UTC') + interval '1 month', 'YYYY_MM') || ' rename to later'; end $$",
+			"do $$ begin execute 'alter table waybill.later rename to events_delivery_' || to_char(date_trunc('month', now() at time zone 'UTC') + interval '1 month', 'YYYY_MM'); end $$",
+			`"check":"partitions","ok":false,"says":"the log has none for the next month`},
+		{"insert into waybill.archives (month, low, high, stage, reason, actor) values ('2025-03-01', gen_random_uuid(), gen_random_uuid(), 'kept', '', 'a')",
+			"delete from waybill.archives", `"check":"archives","ok":false,"says":"2025-03 is kept since `},
 		{"do $$ begin execute 'alter table waybill.events_delivery_' || to_char(now() at time zone 'UTC', 'YYYY_MM') || ' rename to kept'; end $$",
 			"", `"check":"partitions","ok":false,"says":"the log has none for this month`},
 	} {

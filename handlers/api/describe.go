@@ -141,6 +141,9 @@ func problems(api huma.API, o operation) map[string]*huma.Response {
 	}
 	for _, e := range list {
 		add(statuses[e.Kind], e.Code, e.Message)
+		if e == domain.ErrDeliveryNotFound { // what was there may have left
+			add(statuses[domain.Gone], domain.ErrDeliveryArchived.Code, domain.ErrDeliveryArchived.Message)
+		}
 		if e == domain.ErrRateLimited {
 			all[strconv.Itoa(o.status)] = &huma.Response{Description: http.StatusText(o.status), Headers: budgetHeaders()}
 			all[strconv.Itoa(http.StatusTooManyRequests)].Headers = budgetHeaders("Retry-After")

@@ -174,3 +174,29 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 	w.get("/v1/endpoints/nothing").refuses(404, "endpoint_not_found")
 	w.post("/v1/endpoints/01a228de-7199-7ad8-a0e9-c850f671af39/deliveries", "x").refuses(404, "endpoint_not_found")
 }
+
+// TestArchivedDelivery: whatever is asked of a delivery whose month has left the ledger is
+// answered alike; one that never was there is not found.
+func TestArchivedDelivery(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	_, err := w.db.Owner().Exec(t.Context(), `insert into waybill.archives (month, low, high, stage, reason, actor) values
+		('2025-03-01', waybill.uuid_floor('2025-03-01Z'), waybill.uuid_floor('2025-04-01Z'), 'dropped', 'r', 'operator:a@b')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const token = `"claim_token":"01890a5d-ac96-774b-bcce-b302099a8057"`
+	calls := map[string]string{
+		"GET /v1/deliveries/ID": "", "GET /v1/deliveries/ID/events": "", "GET /v1/deliveries/ID/payload": "", "GET /v1/deliveries/ID/exchanges": "",
+		"DELETE /v1/deliveries/ID/payload": `{"reason":"r"}`, "POST /v1/deliveries/ID/replay": `{"reason":"r","force":true}`,
+		"POST /v1/deliveries/ID/cancel": `{"reason":"r"}`, "POST /v1/deliveries/ID/resolve": `{"reason":"r","outcome":"failed"}`,
+		"POST /v1/claims/ID/release": `{` + token + `}`, "POST /v1/claims/ID/extend": `{"lease_seconds":10,` + token + `}`,
+		"POST /v1/claims/ID/result": `{"outcome":"succeeded",` + token + `}`,
+	}
+	for call, body := range calls {
+		method, path, _ := strings.Cut(call, " ")
+		ask := func(id string) answer { return w.call(method, strings.Replace(path, "ID", id, 1), []byte(body)) }
+		ask("0195554e-0000-7000-8000-000000000001").refuses(410, "delivery_archived")
+		ask("0198c1d2-0000-7000-8000-000000000000").refuses(404, "delivery_not_found")
+	}
+}
