@@ -34,6 +34,7 @@ type cli struct {
 	Checkpoint   checkpointCmd   `cmd:"" help:"State, signed, how far the log is sealed and what its root is."`
 	Proof        proofCmd        `cmd:"" help:"Prove that an event is in the log, and check proofs."`
 	Doctor       doctorCmd       `cmd:"" help:"Look for what is wrong or about to be; exit 1 if something is."`
+	Bench        benchCmd        `cmd:"" help:"Measure how fast this machine is at it, on a database of its own; needs nothing set up."`
 	Torture      tortureCmd      `cmd:"" help:"Kill, cut and restart everything, then check what the ledger says of it; needs nothing set up."`
 	Help         helpCmd         `cmd:"" help:"Read a guide, or list them."`
 	Version      versionCmd      `cmd:"" help:"Print the version."`
