@@ -32,7 +32,8 @@ type deliveryScan struct {
 // after the scan.
 func DeliveryTargets(d *Delivery) (targets []any, finish func()) {
 	s := &deliveryScan{}
-	targets = []any{&d.ID, &d.Tenant, &d.EndpointID, &d.MessageID, &d.EventType, &s.key, &s.order, &d.State, &d.Version,
+	// As bytes: a uuid.UUID would be read by its own Scan, which takes text.
+	targets = []any{(*[16]byte)(&d.ID), &d.Tenant, (*[16]byte)(&d.EndpointID), (*[16]byte)(&d.MessageID), &d.EventType, &s.key, &s.order, &d.State, &d.Version,
 		&d.Attempts, &d.Cycle, &d.CycleAttempts, &s.due, &s.token, &s.reason, &s.outcome, &d.LastAttempt,
 		&d.UnknownAttempts, &d.Proof, &d.ForcedAfter, &s.heldBy, &d.PayloadErased, &s.created, &s.updated, &s.head,
 		&s.worker, &s.lease}
@@ -96,7 +97,7 @@ func ScanRecord(row pgx.CollectableRow) (events.Record, error) {
 	var endpoint *uuid.UUID
 	var trace *string
 	var hash []byte
-	err := row.Scan(&r.Tenant, &r.Stream, &r.StreamID, &r.Seq, &r.Position, &r.Name, &r.Version, &at, &r.Actor,
+	err := row.Scan(&r.Tenant, &r.Stream, (*[16]byte)(&r.StreamID), &r.Seq, &r.Position, &r.Name, &r.Version, &at, &r.Actor,
 		&endpoint, &trace, (*[]byte)(&r.Data), &hash)
 	if err != nil {
 		return r, err

@@ -98,7 +98,7 @@ func (b *boundBytes) check(ctx context.Context, db DB, v *verification, s stretc
 }
 
 func (b *boundBytes) checkPayloads(ctx context.Context, db DB, v *verification) error {
-	ids := make([]uuid.UUID, 0, len(b.payloads))
+	ids := make([][16]byte, 0, len(b.payloads)) // as uuid.UUID each would become text first
 	for id := range b.payloads {
 		ids = append(ids, id)
 	}
@@ -107,9 +107,8 @@ func (b *boundBytes) checkPayloads(ctx context.Context, db DB, v *verification) 
 		return err
 	}
 	var id uuid.UUID
-	var payload, salt pgtype.DriverBytes
-	var commitment []byte
-	_, err = pgx.ForEachRow(rows, []any{&id, &payload, &salt, &commitment}, func() error {
+	var payload, salt, commitment pgtype.DriverBytes
+	_, err = pgx.ForEachRow(rows, []any{(*[16]byte)(&id), &payload, &salt, &commitment}, func() error {
 		v.payloads.Add(1)
 		for _, p := range b.payloads[id] {
 			p.compare(v, id, payload, salt, commitment)
@@ -146,7 +145,7 @@ func (b *boundBytes) checkExcerpts(ctx context.Context, db DB, v *verification, 
 	}
 	var k exchangeKey
 	var salt, excerpt []byte
-	_, err = pgx.ForEachRow(rows, []any{&k.delivery, &k.attempt, &salt, &excerpt}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{(*[16]byte)(&k.delivery), &k.attempt, &salt, &excerpt}, func() error {
 		x, bound := b.excerpts[k]
 		if !bound {
 			return nil

@@ -142,7 +142,7 @@ func (l *Ledger) Verify(ctx context.Context) (projections.Report, error) {
 // the database, however long it takes.
 func (l *Ledger) Snapshot(ctx context.Context, do func(projections.DB) error) error {
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly,
-		BeginQuery: "begin isolation level repeatable read read only; set local statement_timeout = 0"}
+		BeginQuery: "begin isolation level repeatable read read only; set local statement_timeout = 0; set local work_mem = '16MB'"}
 	return pgx.BeginTxFunc(ctx, l.pool, snapshot, func(tx pgx.Tx) error { return do(tx) })
 }
 

@@ -77,6 +77,7 @@ type benchView struct {
 }
 
 func (c *benchFlags) measure(ctx context.Context, in *invocation, did string, work func(*benchLog) (int64, error)) (err error) {
+	batch()
 	in.noteUnused("bench")
 	p, err := openPlace(ctx, placeConfig{Schema: projections.DefaultSchema, Name: "waybill_bench", Server: embedded.Config{DataDir: c.DataDir}, Own: true})
 	if err != nil {

@@ -35,6 +35,7 @@ func (c *rebuildCmd) Validate() error {
 
 // Run rebuilds beside traffic and says what was wrong.
 func (c *rebuildCmd) Run(ctx context.Context, in *invocation) error {
+	batch()
 	p, err := projections.FindProjection(c.Projection)
 	if err != nil {
 		return err

@@ -58,6 +58,7 @@ func (c *verifyCmd) Validate() error {
 // Run verifies, names each fault on standard output, and ends with exit code 4 if there
 // is one.
 func (c *verifyCmd) Run(ctx context.Context, in *invocation) error {
+	batch()
 	v := projections.Verification{Workers: c.Workers, From: c.From.UUID, To: c.To.UUID, Sample: float64(c.Sample)}
 	if c.Checkpoint != "" {
 		p, err := c.checkpoint()
