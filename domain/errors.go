@@ -54,6 +54,9 @@ var (
 	ErrKeyNotFound          = &Error{NotFound, "key_not_found", "there is no such API key"}
 	ErrClaimNotFound        = &Error{NotFound, "claim_not_found", "this token was never issued for this delivery; nothing was recorded"}
 	ErrNotSealed            = &Error{NotFound, "not_sealed", "there is no sealed event at this position; the newest are sealed within about a second"}
+	ErrDeliveryNotYet       = &Error{NotFound, "delivery_not_yet", "the delivery had not come so far"}
+	ErrEndpointNotYet       = &Error{NotFound, "endpoint_not_yet", "the endpoint had not come so far"}
+	ErrAsOfInFuture         = &Error{Invalid, "as_of_in_future", "the time lies in the future, of which nothing is known"}
 	ErrTenantExists         = &Error{Conflict, "tenant_exists", "there is already a tenant of that name"}
 	ErrNotReplayable        = &Error{Conflict, "delivery_not_replayable", "only a failed delivery can be replayed; a delivered or cancelled one needs force"}
 	ErrNotCancellable       = &Error{Conflict, "delivery_not_cancellable", "the delivery has ended, or a success is already on record"}

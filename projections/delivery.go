@@ -93,6 +93,7 @@ type View struct {
 	UpdatedAt       domain.Instant       `json:"updated_at" format:"date-time"`
 	IdempotencyKey  string               `json:"idempotency_key,omitempty"`
 	OrderingKey     string               `json:"ordering_key,omitempty"`
+	Basis
 }
 
 // ClaimView is the present claim as the contract shows it.

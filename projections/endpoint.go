@@ -78,6 +78,7 @@ type EndpointView struct {
 	Version     int                   `json:"version"`
 	CreatedAt   domain.Instant        `json:"created_at" format:"date-time"`
 	UpdatedAt   domain.Instant        `json:"updated_at" format:"date-time"`
+	Basis
 }
 
 // View returns the row as the contract shows it.

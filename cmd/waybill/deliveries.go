@@ -38,6 +38,8 @@ type deliveryListCmd struct {
 	InDoubt        *bool    `negatable:"" help:"Only those whose last attempt may have been received."`
 	EverUnknown    *bool    `negatable:"" help:"Only those of which any attempt was ever in doubt."`
 	PayloadErased  *bool    `negatable:"" help:"Only those whose payload is erased."`
+	AsOf           moment   `placeholder:"T" help:"As they were at T: RFC 3339, or a duration ago (2h)."`
+	Count          bool     `help:"Count them by state instead."`
 }
 
 // Run lists deliveries.
@@ -50,6 +52,9 @@ func (c *deliveryListCmd) Run(ctx context.Context, in *invocation) error {
 		var err error
 		if f.Since, f.Until, err = c.resolve(ctx, s); err != nil {
 			return err
+		}
+		if c.AsOf.set || c.Count {
+			return c.past(ctx, in, s, f)
 		}
 		pages := keyset(c.Limit, uuid.Nil, func(v projections.View) uuid.UUID { return v.ID },
 			func(before uuid.UUID, n int) ([]projections.View, error) {
@@ -80,16 +85,18 @@ func stateOf(v projections.View) string {
 	return s
 }
 
-type deliveryShowCmd struct{ deliveryArg }
+type deliveryShowCmd struct {
+	deliveryArg
+	past
+}
 
 // Run shows one delivery.
 func (c *deliveryShowCmd) Run(ctx context.Context, in *invocation) error {
 	return in.withTenant(ctx, func(s *session) error {
-		d, err := s.Delivery(ctx, in.Tenant, c.ID.UUID)
+		v, err := c.view(ctx, in, s)
 		if err != nil {
 			return err
 		}
-		v := d.View()
 		fields := [][2]string{
 			{"id", v.ID.String()}, {"tenant", v.Tenant}, {"state", stateOf(v)}, {"endpoint", v.EndpointID.String()},
 			{"message", v.MessageID.String()}, {"event type", v.EventType}, {"version", itoa(v.Version)},
@@ -101,8 +108,21 @@ func (c *deliveryShowCmd) Run(ctx context.Context, in *invocation) error {
 		if v.PayloadErased {
 			fields = append(fields, [2]string{"payload", "erased"})
 		}
-		return show(in, v, fields...)
+		return show(in, v, append(fields, basisOf(v.Basis)...)...)
 	})
+}
+
+func (c *deliveryShowCmd) view(ctx context.Context, in *invocation, s *session) (projections.View, error) {
+	p, err := c.resolve(ctx, s)
+	if err != nil {
+		return projections.View{}, err
+	}
+	if p == (projections.Past{}) {
+		d, err := s.Delivery(ctx, in.Tenant, c.ID.UUID)
+		return d.View(), err
+	}
+	d, err := s.DeliveryAsOf(ctx, in.Tenant, c.ID.UUID, p)
+	return d.View(), err
 }
 
 func claimOf(c *projections.ClaimView) string {

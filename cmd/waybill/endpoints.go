@@ -48,16 +48,30 @@ func (c *endpointListCmd) Run(ctx context.Context, in *invocation) error {
 	})
 }
 
-type endpointShowCmd struct{ endpointArg }
+type endpointShowCmd struct {
+	endpointArg
+	past
+}
 
 // Run shows one endpoint.
 func (c *endpointShowCmd) Run(ctx context.Context, in *invocation) error {
 	return in.withTenant(ctx, func(s *session) error {
-		p, err := s.Endpoint(ctx, in.Tenant, c.ID.UUID)
+		at, err := c.resolve(ctx, s)
 		if err != nil {
 			return err
 		}
-		return showEndpoint(in, p, "")
+		if at == (projections.Past{}) {
+			p, err := s.Endpoint(ctx, in.Tenant, c.ID.UUID)
+			if err != nil {
+				return err
+			}
+			return showEndpoint(in, p.View(), "")
+		}
+		p, err := s.EndpointAsOf(ctx, in.Tenant, c.ID.UUID, at)
+		if err != nil {
+			return err
+		}
+		return showEndpoint(in, p.View(), "")
 	})
 }
 
@@ -83,7 +97,7 @@ func (c *endpointCreateCmd) Run(ctx context.Context, in *invocation) error {
 		if err != nil {
 			return err
 		}
-		return showEndpoint(in, p, secret)
+		return showEndpoint(in, p.View(), secret)
 	})
 }
 
@@ -107,7 +121,7 @@ func (c *endpointUpdateCmd) Run(ctx context.Context, in *invocation) error {
 		if err != nil {
 			return err
 		}
-		return showEndpoint(in, p, secret)
+		return showEndpoint(in, p.View(), secret)
 	})
 }
 
@@ -154,7 +168,7 @@ func (c *endpointRotateCmd) Run(ctx context.Context, in *invocation) error {
 		if err != nil {
 			return err
 		}
-		return showEndpoint(in, p, secret)
+		return showEndpoint(in, p.View(), secret)
 	})
 }
 
@@ -178,8 +192,7 @@ type endpointShown struct {
 	Secret string `json:"secret,omitempty"`
 }
 
-func showEndpoint(in *invocation, p projections.Endpoint, secret string) error {
-	v := p.View()
+func showEndpoint(in *invocation, v projections.EndpointView, secret string) error {
 	policy, err := json.Marshal(v.Policy)
 	if err != nil {
 		return err
@@ -192,5 +205,5 @@ func showEndpoint(in *invocation, p projections.Endpoint, secret string) error {
 	if secret != "" {
 		fields = append(fields, [2]string{" ", "Keep the secret: it cannot be shown again."})
 	}
-	return show(in, endpointShown{v, secret}, fields...)
+	return show(in, endpointShown{v, secret}, append(fields, basisOf(v.Basis)...)...)
 }

@@ -36,16 +36,19 @@ type listInput struct {
 	InDoubt        string `query:"in_doubt" enum:"true,false"`
 	EverUnknown    string `query:"ever_unknown" enum:"true,false" doc:"unknown_attempts above zero"`
 	PayloadErased  string `query:"payload_erased" enum:"true,false"`
+	AsOf           string `query:"as_of" doc:"as they were then: RFC 3339, or a duration ago such as 2h; a page may hold fewer than the limit and still have a next one"`
 }
 
 // deliveries registers the questions about deliveries.
 func (s *server) deliveries(api huma.API) {
 	register(s, api, operation{
 		id: "list-deliveries", tag: "deliveries", call: "GET /v1/deliveries", scope: domain.ScopeRead, summary: "List deliveries, newest first",
+		refuses: []*domain.Error{domain.ErrAsOfInFuture},
 	}, s.listDeliveries)
 	register(s, api, operation{
 		id: "get-delivery", tag: "deliveries", call: "GET /v1/deliveries/{id}", scope: domain.ScopeRead,
-		summary: "Read a delivery", refuses: []*domain.Error{domain.ErrDeliveryNotFound},
+		summary: "Read a delivery, as it is or as it was",
+		refuses: []*domain.Error{domain.ErrDeliveryNotFound, domain.ErrDeliveryNotYet, domain.ErrAsOfInFuture},
 	}, s.getDelivery)
 	register(s, api, operation{
 		id: "list-delivery-events", tag: "deliveries", call: "GET /v1/deliveries/{id}/events", scope: domain.ScopeRead,
@@ -61,6 +64,9 @@ func (s *server) listDeliveries(ctx context.Context, in *listInput) (*pageOutput
 	before, err := beforeID(in.Cursor)
 	if err != nil {
 		return nil, err
+	}
+	if in.AsOf != "" {
+		return s.listPast(ctx, in, filter, before)
 	}
 	list, err := s.Ledger.Deliveries(ctx, callOf(ctx).by.Tenant, filter, before, in.Limit+1)
 	if err != nil {
@@ -106,14 +112,6 @@ func optional(text string) *bool {
 	}
 	v := text == "true"
 	return &v
-}
-
-func (s *server) getDelivery(ctx context.Context, in *deliveryPath) (*deliveryOutput, error) {
-	d, err := s.delivery(ctx, in.ID)
-	if err != nil {
-		return nil, err
-	}
-	return &deliveryOutput{ETag: etag(d.Version), Body: d.View()}, nil
 }
 
 func (s *server) listEvents(ctx context.Context, in *historyInput) (*pageOutput[events.Record], error) {

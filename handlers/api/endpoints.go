@@ -35,10 +35,6 @@ type createEndpointInput struct {
 	Body document[endpointInput]
 }
 
-type endpointPath struct {
-	ID string `path:"id" doc:"the endpoint's id"`
-}
-
 // ChangeInput names an endpoint, and the version that a change of it is meant for.
 type ChangeInput struct {
 	ID      string `path:"id" doc:"the endpoint's id"`
@@ -80,7 +76,8 @@ func (s *server) endpoints(api huma.API) {
 	}, s.listEndpoints)
 	register(s, api, operation{
 		id: "get-endpoint", tag: "endpoints", call: "GET /v1/endpoints/{id}", scope: domain.ScopeRead,
-		summary: "Read an endpoint", refuses: changeRefusals[:1],
+		summary: "Read an endpoint, as it is or as it was",
+		refuses: []*domain.Error{domain.ErrEndpointNotFound, domain.ErrEndpointNotYet, domain.ErrAsOfInFuture},
 	}, s.getEndpoint)
 	register(s, api, operation{
 		id: "update-endpoint", tag: "endpoints", call: "PATCH /v1/endpoints/{id}", scope: domain.ScopeAdmin,
@@ -158,14 +155,6 @@ func (s *server) listEndpoints(ctx context.Context, in *PageInput) (*pageOutput[
 	}
 	return &pageOutput[projections.EndpointView]{pageOf(list, in.Limit, projections.Endpoint.View,
 		func(p projections.Endpoint) string { return idCursor(p.ID) })}, nil
-}
-
-func (s *server) getEndpoint(ctx context.Context, in *endpointPath) (*endpointOutput, error) {
-	id, err := parseID(in.ID, domain.ErrEndpointNotFound)
-	if err != nil {
-		return nil, err
-	}
-	return showEndpoint(s.Ledger.Endpoint(ctx, callOf(ctx).by.Tenant, id))
 }
 
 // parse returns the endpoint's id and the version that If-Match names: 0 for any, and
