@@ -1,13 +1,18 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 
+	"waybill/adapters/postgres"
 	"waybill/adapters/secrets"
 	"waybill/domain"
 	"waybill/events"
@@ -217,4 +222,86 @@ func TestVerifyAgainstACheckpoint(t *testing.T) {
 	demand(projections.FaultCheckpoint)
 	checkpoint.Ledger = uuid.Max
 	demand(projections.FaultCheckpoint)
+}
+
+// TestVerifyBesideTraffic: while deliveries come and end, blocks are closed and the tables
+// are swapped for rebuilt ones, nothing looks wrong.
+func TestVerifyBesideTraffic(t *testing.T) {
+	t.Parallel()
+	k := newTrack(t)
+	k.history(20)
+	done := make(chan struct{})
+	var work errgroup.Group
+	work.Go(func() error {
+		for n := 0; ; n++ {
+			select {
+			case <-done:
+				if n < 3 {
+					return fmt.Errorf("verified %d times only", n)
+				}
+				return nil
+			default:
+			}
+			rep, err := k.Verify(t.Context())
+			if err != nil || len(rep.Faults) > 0 {
+				return fmt.Errorf("%w: %v", err, rep.Faults)
+			}
+		}
+	})
+	work.Go(func() error {
+		for n := range 6 {
+			p, err := projections.FindProjection([]string{"deliveries", "endpoints"}[n%2])
+			if err == nil {
+				_, err = postgres.Rebuild(t.Context(), k.db.OwnerURL, k.Schema, p, postgres.RebuildOptions{})
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for range 12 {
+		k.history(20)
+	}
+	close(done)
+	if err := work.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestVerifyByRangeAndSample: ranges that meet cover everything once, a verification that
+// is cut off says from where to go on, and a sample is about as large as was asked for.
+func TestVerifyByRangeAndSample(t *testing.T) {
+	t.Parallel()
+	k := newTrack(t)
+	ids := k.history(300)
+	v := projections.Verification{Schema: k.Schema, Snapshot: k.Snapshot}
+	count := func(from, to uuid.UUID, share float64) projections.Report {
+		t.Helper()
+		v.From, v.To, v.Sample = from, to, share
+		rep, err := v.Run(t.Context())
+		if err != nil || len(rep.Faults) > 0 {
+			t.Fatal(rep.Faults, err)
+		}
+		return rep
+	}
+	slices.SortFunc(ids, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
+	for _, cut := range []int{0, 1, 150, 299} {
+		low, high := count(uuid.Nil, ids[cut], 0), count(ids[cut], uuid.Nil, 0)
+		if low.Deliveries != cut || high.Deliveries != 300-cut || low.Blocks+high.Blocks > 0 {
+			t.Errorf("cut at %d: %+v %+v", cut, low, high)
+		}
+	}
+	total := 0
+	for range 30 {
+		total += count(uuid.Nil, uuid.Nil, 0.2).Deliveries
+	}
+	if total < 900 || total > 2700 { // 1,800 expected
+		t.Errorf("a sample of a fifth looked at %d of 9,000", total)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	v.Sample, v.Done = 0, func(int64) { cancel() }
+	if _, err := v.Run(ctx); err == nil {
+		t.Error("cut off, and no error")
+	}
 }
