@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,6 +39,8 @@ type MigrateOptions struct {
 	Schema     projections.Schema // empty: waybill
 	AppRole    string             // granted what the application needs and no more; empty: nobody
 	OutboxRole string             // granted to insert into the outbox and nothing else; empty: nobody
+	// AuditorRole is granted to read the views audit_… and nothing else; empty: nobody.
+	AuditorRole string
 	// ProjectionRole owns the projections from now on, so that rebuilding them needs no
 	// right to add to the log; empty: whoever owns them. The migrating role must be a
 	// member of it.
@@ -118,6 +121,9 @@ func prepare(ctx context.Context, db *sql.DB, o MigrateOptions) error {
 	if user == o.AppRole || user == o.OutboxRole {
 		return domain.ErrInvalidRequest.With("role " + user + " owns the ledger and could change what must never change; name another for the application")
 	}
+	if o.AuditorRole != "" && slices.Contains([]string{user, o.AppRole, o.OutboxRole, o.ProjectionRole}, o.AuditorRole) {
+		return domain.ErrInvalidRequest.With("role " + o.AuditorRole + " may do more than read what auditors see; name another for them")
+	}
 	_, err := db.ExecContext(ctx, "create schema if not exists "+string(schema)) // a checked name
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == codeUnique { // another process was a moment faster
@@ -193,7 +199,7 @@ func finish(ctx context.Context, db *sql.DB, o MigrateOptions) error {
 	}
 	for _, g := range []struct{ role, call string }{
 		{o.AppRole, "call waybill.grant_app($1)"}, {o.OutboxRole, "call waybill.grant_outbox($1)"},
-		{o.ProjectionRole, "call waybill.grant_projections($1)"},
+		{o.ProjectionRole, "call waybill.grant_projections($1)"}, {o.AuditorRole, "call waybill.grant_auditor($1)"},
 	} {
 		if g.role == "" {
 			continue

@@ -24,6 +24,7 @@ type cli struct {
 	Import       importCmd       `cmd:"" help:"Take over what another system has sent already; none of it is sent again."`
 	Deliveries   deliveriesCmd   `cmd:"" help:"Look at deliveries and decide about them."`
 	Events       eventsCmd       `cmd:"" help:"Read the log."`
+	Audit        auditCmd        `cmd:"" help:"Answer what auditors ask."`
 	Erase        eraseCmd        `cmd:"" help:"Erase payloads and what receivers answered; the history stays and still verifies."`
 	Export       exportCmd       `cmd:"" help:"Write history for an auditor, with a manifest that proves it."`
 	VerifyExport verifyExportCmd `cmd:"" help:"Check an export; needs no database."`
