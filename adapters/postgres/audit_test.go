@@ -1,7 +1,6 @@
 package postgres_test
 
 import (
-	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -149,7 +148,7 @@ func TestAuditQuestionsUseTheirIndexes(t *testing.T) {
 		}
 		month := domain.Instant{Time: d.CreatedAt.Time}.Format("events_delivery_2006_01")
 		if text := strings.Join(plan, "\n"); strings.Contains(text, "Seq Scan on "+month) {
-			t.Error(fmt.Sprintf("reads the whole log: %s\n%s", sql, text))
+			t.Errorf("reads the whole log: %s\n%s", sql, text)
 		}
 	}
 }
