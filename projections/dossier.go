@@ -20,7 +20,23 @@ type Dossier struct {
 	Chain    Chain           `json:"chain"`
 	Events   []events.Record `json:"events"`
 	Endpoint []events.Record `json:"endpoint_events" doc:"of the endpoint, up to the delivery's last event"`
+	Answers  []AnswerKept    `json:"exchanges" doc:"what is kept of answers, by attempt; not their bytes"`
 	Horizon  int64           `json:"horizon" doc:"events up to this position are sealed and can be proven"`
+}
+
+// AnswerKept says that something was kept of an answer, and not what.
+type AnswerKept struct {
+	Attempt      int  `json:"attempt"`
+	ExcerptBytes int  `json:"excerpt_bytes"`
+	Erased       bool `json:"erased"`
+}
+
+// Keep notes what is kept of the answers to the delivery's attempts.
+func (d *Dossier) Keep(list []Exchange) {
+	d.Answers = make([]AnswerKept, 0, len(list))
+	for _, x := range list {
+		d.Answers = append(d.Answers, AnswerKept{x.Attempt, len(x.Excerpt), x.Salt == nil})
+	}
 }
 
 // Chain says whether the hashes of a history are those of what it says.

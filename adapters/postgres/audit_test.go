@@ -1,7 +1,6 @@
 package postgres_test
 
 import (
-	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -84,11 +83,37 @@ func TestAnAuditorReadsTheViewsAndNothingElse(t *testing.T) {
 	if err := conn.QueryRow(t.Context(), "select reason from waybill.audit_doubts where attempt = 1").Scan(&doubt); err != nil || doubt != "cancelled" {
 		t.Error("a cancelled claim is no doubt: ", doubt, err)
 	}
+	f.lateAttempt(b, c.After)
 	for _, role := range []string{"waybill_test_app", "waybill_test_owner"} {
 		err := postgres.Migrate(t.Context(), f.db.OwnerURL, postgres.MigrateOptions{AppRole: "waybill_test_app", AuditorRole: role})
 		if err == nil {
 			t.Errorf("%s became an auditor", role)
 		}
+	}
+}
+
+// lateAttempt reports on a claim that a cancel has ended, and looks for it.
+func (f fixture) lateAttempt(b projections.Batch, after projections.Delivery) {
+	f.t.Helper()
+	late, err := b.Taken[0].Delivery.Record(domain.Report{Token: b.Token, Result: domain.Result{Outcome: domain.Unknown,
+		URL: "https://Example.TEST:8443/hook", StartedAt: b.Now.Time}}, domain.Retry{Policy: domain.DefaultPolicy()})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	c, err := after.Advance("worker:w", f.now(), late[0])
+	if err == nil {
+		_, err = f.Append(f.t.Context(), []projections.DeliveryChange{c})
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	attempts, err := f.Attempts(f.t.Context(), domain.DefaultTenant, projections.AuditFilter{Host: "example.test"}, 0, 10)
+	if err != nil || len(attempts) != 1 || attempts[0].Outcome != domain.Unknown || attempts[0].Attempt != 1 {
+		f.t.Error(attempts, err)
+	}
+	doubts, err := f.Doubts(f.t.Context(), domain.DefaultTenant, projections.AuditFilter{}, 0, 10)
+	if err != nil || len(doubts) != 2 {
+		f.t.Error(doubts, err)
 	}
 }
 
@@ -123,7 +148,7 @@ func TestAuditQuestionsUseTheirIndexes(t *testing.T) {
 		}
 		month := domain.Instant{Time: d.CreatedAt.Time}.Format("events_delivery_2006_01")
 		if text := strings.Join(plan, "\n"); strings.Contains(text, "Seq Scan on "+month) {
-			t.Error(fmt.Sprintf("reads the whole log: %s\n%s", sql, text))
+			t.Errorf("reads the whole log: %s\n%s", sql, text)
 		}
 	}
 }

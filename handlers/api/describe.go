@@ -59,6 +59,7 @@ func (s *server) describe() *huma.OpenAPI {
 	s.deliveries(api)
 	s.evidence(api)
 	s.proofs(api)
+	s.audit(api)
 	s.operations(api)
 	s.claims(api)
 	finish(api.OpenAPI().Components.Schemas)

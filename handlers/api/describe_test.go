@@ -23,6 +23,7 @@ var contracted = map[string]domain.Scope{
 	"POST /v1/claims": "claim", "POST /v1/claims/{delivery_id}/release": "claim", "POST /v1/claims/{delivery_id}/extend": "claim",
 	"POST /v1/claims/{delivery_id}/result": "claim", "GET /v1/checkpoint": "audit", "GET /v1/checkpoint/consistency": "audit",
 	"GET /v1/events/{position}/proof": "audit", "DELETE /v1/deliveries/{id}/payload": "audit",
+	"GET /v1/audit/actions": "audit", "GET /v1/audit/attempts": "audit", "GET /v1/audit/doubts": "audit", "GET /v1/deliveries/{id}/dossier": "audit",
 }
 
 // TestDescriptionIsComplete: every call of the contract is described, with its scope,
