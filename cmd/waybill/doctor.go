@@ -41,7 +41,7 @@ func (doctorCmd) Run(ctx context.Context, in *invocation) error {
 	defer pool.Close()
 	ledger := postgres.Open(pool, ledgerConfig(in.globals, nil))
 	all, err := checkSchema(ctx, ledger)
-	for _, c := range []examination{checkRole, checkMonths, checkClaimsOverdue, checkOutbox, checkProjections, checkArchives} {
+	for _, c := range []examination{checkRole, checkMonths, checkClaimsOverdue, checkOutbox, checkProjections, checkArchives, checkHorizon} {
 		if err != nil || !all[0].OK {
 			break
 		}

@@ -3,6 +3,9 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"waybill/projections"
 )
 
 // TestDoctor: a sound ledger is fine; each fault is found, and by itself.
@@ -25,6 +28,10 @@ func TestDoctor(t *testing.T) {
 			`"check":"partitions","ok":false,"says":"the log has none for the next month`},
 		{"insert into waybill.archives (month, low, high, stage, reason, actor) values ('2025-03-01', gen_random_uuid(), gen_random_uuid(), 'kept', '', 'a')",
 			"delete from waybill.archives", `"check":"archives","ok":false,"says":"2025-03 is kept since `},
+		{"insert into waybill.events (tenant, stream, stream_id, seq, name, version, recorded_at, actor, data, hash) " +
+			"values ('default', 'admin', gen_random_uuid(), 1, 'n', 1, now() - interval '3 minutes', 'a', '{}', '')",
+			"update waybill.ledger_head set last = (select last_value from waybill.events_position)",
+			`"check":"horizon","ok":false,"says":"1 positions wait above 0, the first event since 3m`},
 		{"do $$ begin execute 'alter table waybill.events_delivery_' || to_char(now() at time zone 'UTC', 'YYYY_MM') || ' rename to kept'; end $$",
 			"", `"check":"partitions","ok":false,"says":"the log has none for this month`},
 	} {
@@ -47,6 +54,29 @@ func TestDoctor(t *testing.T) {
 	}
 	if out := o.doctor(1, "--schema", "apart"); !strings.Contains(out, "holds no ledger") {
 		t.Errorf("without a ledger:\n%s", out)
+	}
+}
+
+// TestDoctorNamesWhoHoldsTheHorizon: a session, or a prepared transaction, which has none.
+func TestDoctorNamesWhoHoldsTheHorizon(t *testing.T) {
+	t.Parallel()
+	h := horizon{head: projections.Head{Last: 10, Blocks: 2}, drawn: 12}
+	for _, c := range []struct {
+		holder projections.Appender
+		waited time.Duration
+		ok     bool
+		says   string
+	}{
+		{projections.Appender{Transaction: "3/7", PID: 42, Age: time.Second}, time.Second, true, "sealed up to position 10 in 2 blocks, 2 behind"},
+		{projections.Appender{Transaction: "3/7", PID: 42, Application: "psql", State: "idle in transaction", Age: time.Hour}, time.Hour, false,
+			"2 positions wait above 10: backend 42 (psql, idle in transaction) has held the log for 1h0m0s; end it: select pg_terminate_backend(42)"},
+		{projections.Appender{Transaction: "-1/99", State: "prepared", Age: time.Hour}, 0, false,
+			"2 positions wait above 10: a prepared transaction (-1/99) has held the log for 1h0m0s; commit or roll it back, pg_prepared_xacts names it"},
+	} {
+		h.holders, h.waited = []projections.Appender{c.holder}, c.waited
+		if f := h.finding(); f.OK != c.ok || f.Says != c.says {
+			t.Errorf("%+v", f)
+		}
 	}
 }
 
