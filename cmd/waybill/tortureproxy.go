@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"sync/atomic"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
@@ -14,8 +15,8 @@ import (
 // wire is the connection of one process to the database, which can be made bad.
 type wire struct {
 	proxy *toxiproxy.Proxy
-	url   string // of the database, by way of the proxy
-	count int
+	url   string       // of the database, by way of the proxy
+	count atomic.Int64 // of toxics so far
 }
 
 // toxic is what is wrong with a wire.
@@ -46,8 +47,7 @@ func newWire(name, databaseURL string) (*wire, error) {
 // poison makes the wire bad; the function returned makes it good again. What was
 // swallowed meanwhile is lost, and its connection is closed.
 func (w *wire) poison(t toxic) (cure func(), err error) {
-	w.count++
-	t.Name = fmt.Sprintf("%s_%d", t.Type, w.count)
+	t.Name = fmt.Sprintf("%s_%d", t.Type, w.count.Add(1))
 	text, err := json.Marshal(t)
 	if err != nil {
 		return nil, err
