@@ -18,6 +18,7 @@ import (
 // benchCmd measures on a database of its own, filled with a log that it makes up.
 type benchCmd struct {
 	Verify  benchVerifyCmd  `cmd:"" help:"How fast the whole log is verified, beside reading the same rows and doing nothing."`
+	AsOf    benchAsOfCmd    `cmd:"" help:"How fast the log answers about the past: one delivery, a page, a count by state."`
 	Rebuild benchRebuildCmd `cmd:"" help:"How fast deliveries are rebuilt from the log, beside reading the same rows."`
 }
 
@@ -76,7 +77,8 @@ type benchView struct {
 	PeakMiB   int64   `json:"peak_memory_mib"`     // of this process, the filling included
 }
 
-func (c *benchFlags) measure(ctx context.Context, in *invocation, did string, work func(*benchLog) (int64, error)) (err error) {
+// on does something with the benchmark's log, on a database that it opens and closes.
+func (c *benchFlags) on(ctx context.Context, in *invocation, do func(*benchLog) error) (err error) {
 	batch()
 	in.noteUnused("bench")
 	p, err := openPlace(ctx, placeConfig{Schema: projections.DefaultSchema, Name: "waybill_bench", Server: embedded.Config{DataDir: c.DataDir}, Own: true})
@@ -89,23 +91,36 @@ func (c *benchFlags) measure(ctx context.Context, in *invocation, did string, wo
 		return err
 	}
 	defer b.shown.end()
-	raw, err := b.raw(ctx)
-	if err != nil {
-		return err
+	return do(b)
+}
+
+func (c *benchFlags) measure(ctx context.Context, in *invocation, did string, work func(*benchLog) (int64, error)) error {
+	return c.on(ctx, in, func(b *benchLog) error {
+		v, err := b.measure(ctx, work)
+		if err != nil {
+			return err
+		}
+		b.shown.end()
+		return show(in, v,
+			[2]string{did, fmt.Sprintf("%d events in %.1f s", v.Events, v.Seconds)}, [2]string{"a second", fmt.Sprintf("%.0f", v.PerSecond)},
+			[2]string{"raw read", fmt.Sprintf("%.0f a second, ratio %.2f", v.Raw, v.PerSecond/v.Raw)},
+			[2]string{"CPU here", fmt.Sprintf("%.2f µs an event", v.CPU)}, [2]string{"peak memory", strconv.FormatInt(v.PeakMiB, 10) + " MiB"})
+	})
+}
+
+func (b *benchLog) measure(ctx context.Context, work func(*benchLog) (int64, error)) (v benchView, err error) {
+	if v.Raw, err = b.raw(ctx); err != nil {
+		return v, err
 	}
 	began, spent := time.Now(), used()
-	n, err := work(b)
-	if err != nil {
-		return err
+	if v.Events, err = work(b); err != nil {
+		return v, err
 	}
 	took, after := time.Since(began), used()
-	v := benchView{Events: n, Seconds: took.Seconds(), PerSecond: float64(n) / took.Seconds(), Raw: raw,
-		CPU: (after.cpu - spent.cpu).Seconds() * 1e6 / float64(n), PeakMiB: after.peak >> 20}
-	b.shown.end()
-	return show(in, v,
-		[2]string{did, fmt.Sprintf("%d events in %.1f s", v.Events, v.Seconds)}, [2]string{"a second", fmt.Sprintf("%.0f", v.PerSecond)},
-		[2]string{"raw read", fmt.Sprintf("%.0f a second, ratio %.2f", v.Raw, v.PerSecond/v.Raw)},
-		[2]string{"CPU here", fmt.Sprintf("%.2f µs an event", v.CPU)}, [2]string{"peak memory", strconv.FormatInt(v.PeakMiB, 10) + " MiB"})
+	v.Seconds, v.PeakMiB = took.Seconds(), after.peak>>20
+	v.PerSecond = float64(v.Events) / v.Seconds
+	v.CPU = (after.cpu - spent.cpu).Seconds() * 1e6 / float64(v.Events)
+	return v, nil
 }
 
 // log opens the place's ledger and fills it where it is empty.

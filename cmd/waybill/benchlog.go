@@ -94,7 +94,7 @@ func (b *benchLog) keep(r events.Record) {
 
 // wave is a claim's worth of deliveries: all are scheduled, then claimed, then done.
 func (b *benchLog) wave(n int) error {
-	b.at = b.at.After(20 * time.Millisecond)
+	b.at = b.at.After(20 * time.Millisecond) // and the steps take as long
 	token := postgres.NewID(b.at)
 	rows := make([]projections.Delivery, n)
 	steps := []func(d projections.Delivery) []domain.Event{
@@ -110,9 +110,10 @@ func (b *benchLog) wave(n int) error {
 	for i := range rows {
 		rows[i].ID, rows[i].Tenant = postgres.NewID(b.at), domain.DefaultTenant
 	}
-	for _, decide := range steps {
+	for step, decide := range steps {
+		at := b.at.After(time.Duration(step) * 20 * time.Millisecond)
 		for i, d := range rows {
-			c, err := d.Advance("worker:bench", b.at, decide(d)...)
+			c, err := d.Advance("worker:bench", at, decide(d)...)
 			if err != nil {
 				return err
 			}
