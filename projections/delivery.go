@@ -63,11 +63,17 @@ func FoldDelivery(records []events.Record) (Delivery, domain.ClaimHistory, error
 		if err != nil {
 			return d, claims, fmt.Errorf("fold delivery %s at seq %d: %w", r.StreamID, r.Seq, err)
 		}
-		d.ID, d.Tenant, d.Head = r.StreamID, r.Tenant, r.Hash
-		d.Delivery = d.Evolve(e, r.RecordedAt)
+		d.ID = r.StreamID
+		d.take(&r, e)
 		claims = claims.Evolve(e)
 	}
 	return d, claims, nil
+}
+
+// take folds the stream's next record, whose event is e.
+func (d *Delivery) take(r *events.Record, e domain.Event) {
+	d.Tenant, d.Head = r.Tenant, r.Hash
+	d.Delivery = d.Evolve(e, r.RecordedAt)
 }
 
 // View is a delivery as the contract shows it.

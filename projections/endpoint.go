@@ -58,10 +58,16 @@ func FoldEndpoint(records []events.Record) (Endpoint, error) {
 		if err != nil {
 			return p, fmt.Errorf("fold endpoint %s at seq %d: %w", r.StreamID, r.Seq, err)
 		}
-		p.ID, p.Tenant, p.Head = r.StreamID, r.Tenant, r.Hash
-		p.Endpoint = p.Evolve(e, r.RecordedAt)
+		p.ID = r.StreamID
+		p.take(&r, e)
 	}
 	return p, nil
+}
+
+// take folds the stream's next record, whose event is e.
+func (p *Endpoint) take(r *events.Record, e domain.Event) {
+	p.Tenant, p.Head = r.Tenant, r.Hash
+	p.Endpoint = p.Evolve(e, r.RecordedAt)
 }
 
 // EndpointView is an endpoint as the contract shows it. Query values of the URL and

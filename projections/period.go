@@ -37,13 +37,13 @@ func (r Reader) exportRange(ctx context.Context, head events.ExportHead) (first,
 	}
 	first, last = 1, head.Last
 	if !head.Since.IsZero() {
-		if first, err = r.before(ctx, 0, last, head.Since.After(-appendSkew)); err != nil {
+		if first, _, err = r.around(ctx, 0, last, head.Since.After(-appendSkew)); err != nil {
 			return 0, 0, err
 		}
 		first++
 	}
 	if !head.Until.IsZero() {
-		last, err = r.notBefore(ctx, first-1, last, head.Until.After(appendSkew))
+		_, last, err = r.around(ctx, first-1, last, head.Until.After(appendSkew))
 	}
 	return first, last, err
 }
@@ -51,34 +51,15 @@ func (r Reader) exportRange(ctx context.Context, head events.ExportHead) (first,
 // near is how close to an event the search for a moment comes, in positions.
 const near = 2048
 
-// before returns a position all of whose predecessors, itself included, were recorded
-// before a moment.
-func (r Reader) before(ctx context.Context, low, high int64, moment domain.Instant) (int64, error) {
+// around searches for a moment between two positions: everything up to low was recorded
+// before it, everything from above high on at it or after, and low and high are near.
+func (r Reader) around(ctx context.Context, low, high int64, moment domain.Instant) (int64, int64, error) {
 	for high-low > near {
 		middle := low + (high-low)/2
 		at, recorded, err := r.momentOf(ctx, middle)
 		switch {
 		case err != nil:
-			return 0, err
-		case at == 0 || at >= high:
-			high = middle
-		case recorded.Before(moment.Time):
-			low = at
-		default:
-			high = middle
-		}
-	}
-	return low, nil
-}
-
-// notBefore returns a position all of whose successors were recorded at or after a moment.
-func (r Reader) notBefore(ctx context.Context, low, high int64, moment domain.Instant) (int64, error) {
-	for high-low > near {
-		middle := low + (high-low)/2
-		at, recorded, err := r.momentOf(ctx, middle)
-		switch {
-		case err != nil:
-			return 0, err
+			return 0, 0, err
 		case at == 0 || at >= high:
 			high = middle
 		case recorded.Before(moment.Time):
@@ -87,7 +68,7 @@ func (r Reader) notBefore(ctx context.Context, low, high int64, moment domain.In
 			high = at
 		}
 	}
-	return high, nil
+	return low, high, nil
 }
 
 // momentOf returns the first event from a position on: where it is, 0 if there is none,

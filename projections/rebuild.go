@@ -78,8 +78,7 @@ func (f *deliveryFold) Add(r events.Record) error {
 	if err != nil {
 		return err
 	}
-	f.d.Tenant, f.d.Head = r.Tenant, r.Hash
-	f.d.Delivery = f.d.Evolve(e, r.RecordedAt)
+	f.d.take(&r, e)
 	return nil
 }
 
@@ -132,8 +131,7 @@ func (f *endpointFold) Add(r events.Record) error {
 	if err != nil {
 		return err
 	}
-	f.p.Tenant, f.p.Head = r.Tenant, r.Hash
-	f.p.Endpoint = f.p.Evolve(e, r.RecordedAt)
+	f.p.take(&r, e)
 	return nil
 }
 

@@ -76,8 +76,7 @@ func (c *endpointCheck) record(r *events.Record) {
 	c.check(&c.link, r)
 	c.Done(1)
 	if e := c.event(&c.link, r); e != nil {
-		c.fold.Tenant, c.fold.Head = r.Tenant, r.Hash
-		c.fold.Endpoint = c.fold.Evolve(e, r.RecordedAt)
+		c.fold.take(r, e)
 	}
 }
 

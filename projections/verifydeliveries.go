@@ -123,8 +123,7 @@ func (c *deliveryCheck) record(r *events.Record) {
 	if e == nil {
 		return
 	}
-	c.fold.Tenant, c.fold.Head = r.Tenant, r.Hash
-	c.fold.Delivery = c.fold.Evolve(e, r.RecordedAt)
+	c.fold.take(r, e)
 	switch e := e.(type) {
 	case domain.Scheduled:
 		c.bytes.payload(r, e)

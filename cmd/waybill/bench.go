@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strconv"
 	"syscall"
 	"time"
@@ -164,5 +165,9 @@ func used() usage {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return usage{}
 	}
-	return usage{time.Duration(u.Utime.Nano() + u.Stime.Nano()), int64(u.Maxrss) << 10}
+	peak := u.Maxrss
+	if runtime.GOOS != "darwin" { // counts bytes; the others kibibytes
+		peak <<= 10
+	}
+	return usage{time.Duration(u.Utime.Nano() + u.Stime.Nano()), peak}
 }
