@@ -2,6 +2,7 @@ package projections
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -92,14 +93,25 @@ func ScanEndpoint(row pgx.CollectableRow, more ...any) (Endpoint, error) {
 //
 // of the log.
 func ScanRecord(row pgx.CollectableRow) (events.Record, error) {
+	var kind events.Stream
+	r, err := scanRecord(row, &kind)
+	r.Stream = kind
+	return r, err
+}
+
+// scanRecord is ScanRecord where kind is the second column; nil: it is none.
+func scanRecord(row pgx.CollectableRow, kind *events.Stream) (events.Record, error) {
 	var r events.Record
 	var at time.Time
 	var endpoint *uuid.UUID
 	var trace *string
 	var hash []byte
-	err := row.Scan(&r.Tenant, &r.Stream, (*[16]byte)(&r.StreamID), &r.Seq, &r.Position, &r.Name, &r.Version, &at, &r.Actor,
-		&endpoint, &trace, (*[]byte)(&r.Data), &hash)
-	if err != nil {
+	targets := []any{&r.Tenant, kind, (*[16]byte)(&r.StreamID), &r.Seq, &r.Position, &r.Name, &r.Version, &at, &r.Actor,
+		&endpoint, &trace, (*[]byte)(&r.Data), &hash}
+	if kind == nil {
+		targets = slices.Delete(targets, 1, 2)
+	}
+	if err := row.Scan(targets...); err != nil {
 		return r, err
 	}
 	r.RecordedAt, r.TraceParent = domain.At(at), text(trace)

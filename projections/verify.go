@@ -104,6 +104,7 @@ type verification struct {
 	mu      sync.Mutex
 	faults  []Fault
 	through uuid.UUID
+	window  *window // nil where blocks are not looked into with the streams
 
 	events, deliveries, endpoints, blocks, payloads, excerpts atomic.Int64
 }
@@ -139,6 +140,9 @@ func (v *verification) all(ctx context.Context) error {
 		if err := v.log(ctx, head); err != nil {
 			return err
 		}
+		if !v.sampled() {
+			v.window = v.newWindow(head)
+		}
 		v.Phase("endpoints", 0)
 		if err := v.endpointRows(ctx); err != nil {
 			return err
@@ -148,8 +152,13 @@ func (v *verification) all(ctx context.Context) error {
 		}
 	}
 	v.Phase("deliveries", head.Last)
-	return v.deliveryRows(ctx)
+	if err := v.deliveryRows(ctx); err != nil || v.enough() {
+		return err
+	}
+	return v.window.rest(ctx)
 }
+
+func (v *verification) sampled() bool { return v.Sample > 0 && v.Sample < 1 }
 
 func (v *verification) reader(db DB) Reader { return Reader{DB: db, Schema: v.Schema} }
 

@@ -28,18 +28,14 @@ const (
 )
 
 // log checks that blocks follow each other and make the tree that stands with them, that
-// the head is where the last one ends, that a checkpoint is one of this tree, and that
-// every block holds the events that it was closed with.
+// the head is where the last one ends and that a checkpoint is one of this tree; of a
+// sample of blocks, that they hold the events that they were closed with.
 func (v *verification) log(ctx context.Context, head Head) error {
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(v.Workers + 1)
 	c := chainCheck{verification: v, head: head}
 	for c.next < head.Blocks && ctx.Err() == nil && !v.enough() {
-		var list []SealedBlock
-		err := v.Snapshot(ctx, func(db DB) (err error) {
-			list, err = v.reader(db).Blocks(ctx, c.next, int(min(blockPage, head.Blocks-c.next)))
-			return err
-		})
+		list, err := v.pageOfBlocks(ctx, c.next, head)
 		if err != nil {
 			return cmp.Or(work.Wait(), err) // a worker's fault has ended the context
 		}
@@ -48,14 +44,18 @@ func (v *verification) log(ctx context.Context, head Head) error {
 		}
 		for _, b := range list {
 			c.block(b)
+			v.Done(b.Last - b.First + 1)
+		}
+		if !v.sampled() {
+			continue // the window looks into them
 		}
 		for _, group := range spread(list) {
-			if v.Sample > 0 && v.Sample < 1 && rand.Float64() >= v.Sample {
-				continue
+			if rand.Float64() < v.Sample {
+				work.Go(func() error {
+					defer v.blocks.Add(int64(len(group)))
+					return v.holdings(ctx, group)
+				})
 			}
-			work.Go(func() error {
-				return v.Snapshot(ctx, func(db DB) error { return v.holdings(ctx, db, group) })
-			})
 		}
 	}
 	if err := work.Wait(); err != nil {
@@ -65,11 +65,23 @@ func (v *verification) log(ctx context.Context, head Head) error {
 	return nil
 }
 
-// spread groups blocks so that one group's events are read in a short snapshot.
+// pageOfBlocks is the next blocks of those that the head knows.
+func (v *verification) pageOfBlocks(ctx context.Context, from int64, head Head) (list []SealedBlock, err error) {
+	if from >= head.Blocks {
+		return nil, nil
+	}
+	err = v.Snapshot(ctx, func(db DB) (err error) {
+		list, err = v.reader(db).Blocks(ctx, from, int(min(blockPage, head.Blocks-from)))
+		return err
+	})
+	return list, err
+}
+
+// spread groups adjacent blocks so that one group's events are read in a short snapshot.
 func spread(list []SealedBlock) (groups [][]SealedBlock) {
 	for from := 0; from < len(list); {
 		to := from + 1
-		for to < len(list) && list[to].Last-list[from].First < leafSpread {
+		for to < len(list) && list[to].First == list[to-1].Last+1 && list[to].Last-list[from].First < leafSpread {
 			to++
 		}
 		groups = append(groups, list[from:to])
@@ -106,8 +118,14 @@ func (c *chainCheck) block(b SealedBlock) {
 	}
 }
 
+// blockFault names a fault of a block, once.
 func (v *verification) blockFault(code FaultCode, n int64, what string, args ...any) {
-	v.found(Fault{Code: code, Block: &n, What: fmt.Sprintf(what, args...)})
+	f := Fault{Code: code, Block: &n, What: fmt.Sprintf(what, args...)}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !slices.ContainsFunc(v.faults, func(g Fault) bool { return g.Block != nil && *g.Block == n && g.What == f.What }) {
+		v.faults = append(v.faults, f)
+	}
 }
 
 func (c *chainCheck) end() {
@@ -135,7 +153,11 @@ func (c *chainCheck) end() {
 }
 
 // holdings closes blocks anew with the events that are there, and compares.
-func (v *verification) holdings(ctx context.Context, db DB, list []SealedBlock) error {
+func (v *verification) holdings(ctx context.Context, list []SealedBlock) error {
+	return v.Snapshot(ctx, func(db DB) error { return v.holdingsIn(ctx, db, list) })
+}
+
+func (v *verification) holdingsIn(ctx context.Context, db DB, list []SealedBlock) error {
 	rows, err := db.Query(ctx, v.Schema.SQL(streamLeaves), pgx.QueryResultFormats{pgtype.BinaryFormatCode},
 		pgx.StrictNamedArgs{"after": list[0].First - 1, "last": list[len(list)-1].Last})
 	if err != nil {
@@ -153,8 +175,7 @@ func (v *verification) holdings(ctx context.Context, db DB, list []SealedBlock) 
 		if len(raw) != 2 || len(raw[0]) != 8 {
 			return fmt.Errorf("verify blocks: the columns are not those of a leaf")
 		}
-		l := events.Leaf{Position: int64(binary.BigEndian.Uint64(raw[0]))}
-		copy(l.Hash[:], raw[1])
+		l := events.Leaf{Position: int64(binary.BigEndian.Uint64(raw[0])), Hash: rawHash(raw[1])}
 		if l == before { // of a month that is being archived, in both places
 			continue
 		}
@@ -175,8 +196,6 @@ func (v *verification) holdings(ctx context.Context, db DB, list []SealedBlock) 
 
 // reset compares a block with the root of what was found in it, and begins the next.
 func reset(v *verification, b SealedBlock, root events.Root) events.Root {
-	v.blocks.Add(1)
-	v.Done(b.Last - b.First + 1)
 	switch {
 	case root.Len() != int64(b.Count):
 		v.blockFault(FaultBlock, b.Number, "positions %d to %d hold %d events; it was closed with %d", b.First, b.Last, root.Len(), b.Count)

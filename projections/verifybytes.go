@@ -18,6 +18,8 @@ import (
 var (
 	//go:embed sql/read_payloads.sql
 	readPayloads string
+	//go:embed sql/read_payloads_between.sql
+	readPayloadsBetween string
 	//go:embed sql/read_excerpts.sql
 	readExcerpts string
 )
@@ -98,29 +100,61 @@ func (b *boundBytes) check(ctx context.Context, db DB, v *verification, s stretc
 }
 
 func (b *boundBytes) checkPayloads(ctx context.Context, db DB, v *verification) error {
+	if len(b.payloads) == 0 {
+		return nil
+	}
+	// A message is as old as its deliveries, so that theirs lie together; others may between.
+	least, most := uuid.Max, uuid.Nil
+	for id := range b.payloads {
+		if bytes.Compare(id[:], least[:]) < 0 {
+			least = id
+		}
+		if bytes.Compare(id[:], most[:]) > 0 {
+			most = id
+		}
+	}
+	between := pgx.StrictNamedArgs{"least": least, "most": most, "limit": 2 * len(b.payloads)}
+	if err := b.comparePayloads(ctx, db, v, readPayloadsBetween, between); err != nil {
+		return err
+	}
+	if len(b.payloads) == 0 {
+		return nil
+	}
 	ids := make([][16]byte, 0, len(b.payloads)) // as uuid.UUID each would become text first
 	for id := range b.payloads {
 		ids = append(ids, id)
 	}
-	rows, err := db.Query(ctx, v.Schema.SQL(readPayloads), pgx.StrictNamedArgs{"ids": ids})
+	if err := b.comparePayloads(ctx, db, v, readPayloads, pgx.StrictNamedArgs{"ids": ids}); err != nil {
+		return err
+	}
+	for id, list := range b.payloads {
+		for _, p := range list {
+			v.fault(FaultPayload, events.DeliveryStream, p.delivery, 1, "its message %s is missing", id)
+		}
+	}
+	return nil
+}
+
+// comparePayloads compares the payloads that a query finds, and strikes them off.
+func (b *boundBytes) comparePayloads(ctx context.Context, db DB, v *verification, sql string, args pgx.StrictNamedArgs) error {
+	rows, err := db.Query(ctx, v.Schema.SQL(sql), args)
 	if err != nil {
 		return err
 	}
 	var id uuid.UUID
 	var payload, salt, commitment pgtype.DriverBytes
 	_, err = pgx.ForEachRow(rows, []any{(*[16]byte)(&id), &payload, &salt, &commitment}, func() error {
+		list, bound := b.payloads[id]
+		if !bound {
+			return nil
+		}
 		v.payloads.Add(1)
-		for _, p := range b.payloads[id] {
+		for _, p := range list {
 			p.compare(v, id, payload, salt, commitment)
 		}
 		delete(b.payloads, id)
 		return nil
 	})
-	for id, list := range b.payloads {
-		for _, p := range list {
-			v.fault(FaultPayload, events.DeliveryStream, p.delivery, 1, "its message %s is missing", id)
-		}
-	}
 	return err
 }
 

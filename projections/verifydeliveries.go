@@ -32,13 +32,14 @@ func (v *verification) deliveryStretch(ctx context.Context, db DB, s stretch) er
 	if err := v.holdRows(ctx, db); err != nil {
 		return err
 	}
-	rows, err := db.Query(ctx, v.Schema.SQL(pageDeliveries), pgx.StrictNamedArgs{"after": s.after, "up_to": s.upTo})
+	rows, err := db.Query(ctx, v.Schema.SQL(pageDeliveries), deliveryFormats,
+		pgx.StrictNamedArgs{"after": s.after, "up_to": s.upTo})
 	if err != nil {
 		return fmt.Errorf("verify: %w", err)
 	}
-	list, err := collect(rows, scanDelivery, "verify deliveries")
+	list, err := rawDeliveries(rows)
 	if err != nil {
-		return err
+		return fmt.Errorf("verify: %w", err)
 	}
 	if rows, err = db.Query(ctx, v.Schema.SQL(listLeaving)); err != nil {
 		return fmt.Errorf("verify: %w", err)
@@ -77,14 +78,15 @@ func (v *verification) holdRows(ctx context.Context, db DB) error {
 
 // stream reads the records of one kind in a range of ids, stream by stream.
 func (v *verification) stream(ctx context.Context, db DB, kind events.Stream, s stretch, do func(*events.Record)) error {
-	rows, err := db.Query(ctx, v.Schema.SQL(readRange), rawFormats,
-		pgx.StrictNamedArgs{"stream": string(kind), "after": s.after, "up_to": s.upTo})
+	leaves := make([]events.Leaf, 0, verifyChunk*4)
+	err := v.reader(db).eachRecord(ctx, kind, s, func(r *events.Record) {
+		do(r)
+		leaves = append(leaves, events.Leaf{Position: r.Position, Hash: r.Hash})
+	})
 	if err != nil {
 		return fmt.Errorf("verify: %w", err)
 	}
-	if err := eachRecord(rows, do); err != nil {
-		return fmt.Errorf("verify: %w", err)
-	}
+	v.window.add(leaves)
 	return nil
 }
 

@@ -50,7 +50,7 @@ func (v *verification) deliveryRows(ctx context.Context) error {
 				}
 			}
 			done.reach(n, next)
-			return nil
+			return v.window.room(ctx)
 		})
 		at = next
 	}
@@ -59,7 +59,7 @@ func (v *verification) deliveryRows(ctx context.Context) error {
 
 // stretch says what to look at above an id, and where to go on.
 func (v *verification) stretch(ctx context.Context, at, last uuid.UUID) (s stretch, next uuid.UUID, err error) {
-	if v.Sample <= 0 || v.Sample >= 1 {
+	if !v.sampled() {
 		next, err = v.skip(ctx, at, last, verifyChunk)
 		return stretch{at, next}, next, err
 	}
