@@ -118,8 +118,9 @@ begin
 end $$;
 
 -- Builds the shadow's indexes, constraints and statistics as the live table has them, each
--- under a name made of the live one's oid.
-create procedure waybill.index_shadow(tbl name)
+-- under a name made of the live one's oid: either what the table's constraints stand on,
+-- which keeps others from the table, or the rest, which lets them read.
+create procedure waybill.index_shadow(tbl name, constraints boolean)
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     live   regclass := format('waybill.%I', tbl)::regclass;
@@ -132,7 +133,7 @@ begin
              join pg_class c on c.oid = x.indexrelid
              left join pg_tablespace s on s.oid = c.reltablespace
              left join pg_constraint k on k.conindid = x.indexrelid and k.conrelid = live and k.contype in ('p', 'u', 'x')
-             where x.indrelid = live and x.indisvalid loop
+             where x.indrelid = live and x.indisvalid and (k.oid is not null) = constraints loop
         perform set_config('default_tablespace', i.space, true);
         if i.owner is not null then
             execute format('alter table %s add constraint %I %s', shadow, 'shadow_' || i.indexrelid, i.constraintdef);
@@ -141,6 +142,9 @@ begin
                 'shadow_' || i.indexrelid, shadow, substr(i.def, strpos(i.def, ' USING ') + 7));
         end if;
     end loop;
+    if constraints then
+        return;
+    end if;
     for i in select conname, pg_get_constraintdef(oid) as def from pg_constraint where conrelid = live and contype = 'f' loop
         execute format('alter table %s add constraint %I %s', shadow, i.conname, i.def);
     end loop;

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
 
 	"waybill/domain"
 	"waybill/projections"
@@ -59,9 +60,9 @@ func (o RebuildOptions) withDefaults() RebuildOptions {
 // place of the one before:
 //
 //	1 note up to where the log is settled, P
-//	2 make a shadow table; copy the fold of every stream into it, in parallel; build its indexes
-//	3 refold the streams that have records above P, move P; again, until there are few
-//	4 compare the shadow with the live table
+//	2 make a shadow table; copy the fold of every stream into it, in parallel
+//	3 build its indexes and, meanwhile, compare it with the live table
+//	4 refold and compare the streams that have records above P, move P; again, until there are few
 //	5 lock the live table, refold and compare what is above P once more, swap, commit
 //
 // A projection that follows the sealed log is counted from its beginning into the shadow; for
@@ -151,9 +152,9 @@ func (r *rebuild) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.tidy(ctx)) }()
-	steps := []func(context.Context) error{r.copy, r.index, r.catchUp, r.compare, r.catchUp}
+	steps := []func(context.Context) error{r.copy, r.key, r.indexAndCompare, r.catchUp}
 	if !r.p.Inline() {
-		steps = []func(context.Context) error{r.index, r.follow, r.analyze}
+		steps = []func(context.Context) error{r.key, r.index, r.follow, r.analyze}
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -203,10 +204,24 @@ func (r *rebuild) lock(ctx context.Context, c *pgx.Conn) (free bool, err error) 
 	return free, err
 }
 
-// index gives the shadow what the live table has.
-func (r *rebuild) index(ctx context.Context) error {
+// key gives the shadow the live table's key and other constraints.
+func (r *rebuild) key(ctx context.Context) error {
 	r.o.Phase("index", 0)
-	return r.call(ctx, "call waybill.index_shadow($1)")
+	return r.call(ctx, "call waybill.index_shadow($1, true)")
+}
+
+// index gives the shadow the other indexes of the live table, and statistics.
+func (r *rebuild) index(ctx context.Context) error {
+	_, err := r.pool.Exec(ctx, r.schema.SQL("call waybill.index_shadow($1, false)"), r.p.Name)
+	return err
+}
+
+// indexAndCompare does both at once, as neither fills more than one core.
+func (r *rebuild) indexAndCompare(ctx context.Context) error {
+	work, ctx := errgroup.WithContext(ctx)
+	work.Go(func() error { return r.index(ctx) })
+	work.Go(func() error { return r.compare(ctx) })
+	return work.Wait()
 }
 
 // analyze takes statistics of a shadow that was filled after its indexes were made.

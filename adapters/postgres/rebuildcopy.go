@@ -130,7 +130,7 @@ func (r *rebuild) shadow() pgx.Identifier {
 
 // fold reads records stream by stream and writes a row for each stream, both at once.
 func (r *rebuild) fold(ctx context.Context, read, write *pgx.Conn, sql string, a args) (streams, records int64, err error) {
-	rows, err := read.Query(ctx, r.schema.SQL(sql), pgx.QueryResultFormats{pgx.BinaryFormatCode}, a.with(args{"stream": string(r.p.Stream)}))
+	rows, err := read.Query(ctx, r.schema.SQL(sql), foldingFormats, a.with(args{"stream": string(r.p.Stream)}))
 	if err != nil {
 		return 0, 0, err
 	}
@@ -231,8 +231,15 @@ func (f *folded) next() error {
 // epoch2000 is where PostgreSQL counts microseconds from, in those of Unix.
 const epoch2000 = 946_684_800_000_000
 
-// parse reads the columns stream_id, tenant, seq, name, version, recorded_at, hash, data as the
-// protocol carries them in binary: scanning costs as much as all else. The data is valid
+// foldingFormats asks for the columns stream_id, tenant, seq, name, version, recorded_at,
+// hash, data in the form that costs least: PostgreSQL takes more time to write a text in
+// binary.
+var foldingFormats = pgx.QueryResultFormats{
+	pgx.BinaryFormatCode, pgx.TextFormatCode, pgx.BinaryFormatCode, pgx.TextFormatCode, pgx.BinaryFormatCode,
+	pgx.BinaryFormatCode, pgx.BinaryFormatCode, pgx.TextFormatCode,
+}
+
+// parse reads the columns of [foldingFormats]: scanning costs as much as all else. The data is valid
 // until the next read, and the events that are decoded from it keep none of it.
 func (f *folded) parse(v [][]byte) error {
 	if len(v) != 8 || len(v[0]) != 16 || len(v[2]) != 4 || len(v[4]) != 4 || len(v[5]) != 8 || len(v[6]) != len(f.record.Hash) {
